@@ -16,7 +16,7 @@ struct DTypeTraits {
   int64_t bytes;
 };
 
-constexpr std::array<DTypeTraits, 10> kDTypes = {{
+constexpr std::array<DTypeTraits, 14> kDTypes = {{
     {DType::kF64, "f64", "double", 8},
     {DType::kF32, "f32", "float", 4},
     {DType::kF16, "f16", "__half", 2},
@@ -27,6 +27,10 @@ constexpr std::array<DTypeTraits, 10> kDTypes = {{
     {DType::kU32, "u32", "unsigned int", 4},
     {DType::kI64, "i64", "long long", 8},
     {DType::kE4M3, "e4m3", "__nv_fp8_e4m3", 1},
+    {DType::kI16, "i16", "short", 2},
+    {DType::kU16, "u16", "unsigned short", 2},
+    {DType::kU64, "u64", "unsigned long long", 8},
+    {DType::kBool, "bool", "bool", 1},
 }};
 
 const DTypeTraits& TraitsOf(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }

@@ -13,7 +13,22 @@
 namespace tune {
 
 // e4m3 has 4 bits of exponent, 3 of mantissa and no infinities; its largest number is 448.
-enum class DType { kF64, kF32, kF16, kBF16, kI8, kU8, kI32, kU32, kI64, kE4M3 };
+enum class DType {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI8,
+  kU8,
+  kI32,
+  kU32,
+  kI64,
+  kE4M3,
+  kI16,
+  kU16,
+  kU64,
+  kBool,
+};
 
 int64_t SizeInBytes(DType dtype);
 bool IsFloat(DType dtype);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/narrow_floats.h"
 #include "tuner/status_macros.h"
 
 namespace tune::library {
@@ -41,6 +42,12 @@ std::string ScalarOf(const std::string& dtype, const Json& value) {
   if (dtype == "i32") return BytesOf(static_cast<int32_t>(integer));
   if (dtype == "u32") return BytesOf(static_cast<uint32_t>(integer));
   if (dtype == "i64") return BytesOf(integer);
+  if (dtype == "i16") return BytesOf(static_cast<int16_t>(integer));
+  if (dtype == "u16") return BytesOf(static_cast<uint16_t>(integer));
+  if (dtype == "u64") return BytesOf(static_cast<uint64_t>(integer));
+  if (dtype == "bool") return BytesOf(integer != 0);
+  if (dtype == "f16") return BytesOf(FloatToHalf(static_cast<float>(real)));
+  if (dtype == "bf16") return BytesOf(FloatToBfloat16(static_cast<float>(real)));
   return "";
 }
 

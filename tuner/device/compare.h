@@ -81,12 +81,15 @@ TUNE_COMPARE_FUNCTION double ErrorOf(double value, double reference) {
 
 // Of 64-bit integers, of which a double cannot tell neighbours apart above 2^53. At least 1 where
 // they differ.
+TUNE_COMPARE_FUNCTION double ErrorOfUnsigned(unsigned long long value,
+                                             unsigned long long reference) {
+  return static_cast<double>(value > reference ? value - reference : reference - value);
+}
 TUNE_COMPARE_FUNCTION double ErrorOfIntegers(long long value, long long reference) {
-  const unsigned long long difference =
-      value > reference
-          ? static_cast<unsigned long long>(value) - static_cast<unsigned long long>(reference)
-          : static_cast<unsigned long long>(reference) - static_cast<unsigned long long>(value);
-  return static_cast<double>(difference);
+  // With the sign turned they are in the same order without one.
+  constexpr unsigned long long kSign = 1ull << 63;
+  return ErrorOfUnsigned(static_cast<unsigned long long>(value) ^ kSign,
+                         static_cast<unsigned long long>(reference) ^ kSign);
 }
 
 TUNE_COMPARE_FUNCTION bool IsWorse(double excess, unsigned long long index,

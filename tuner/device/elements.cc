@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "tuner/device/fill.h"
-#include "tuner/device/narrow_floats.h"
+#include "tuner/narrow_floats.h"
 
 namespace tune {
 namespace {
@@ -118,6 +118,10 @@ void LoadElements(DType dtype, const void* data, int64_t begin, int64_t end, dou
     case DType::kI32: return Load<int32_t>(data, begin, end, values);
     case DType::kU32: return Load<uint32_t>(data, begin, end, values);
     case DType::kI64: return Load<int64_t>(data, begin, end, values);
+    case DType::kI16: return Load<int16_t>(data, begin, end, values);
+    case DType::kU16: return Load<uint16_t>(data, begin, end, values);
+    case DType::kU64: return Load<uint64_t>(data, begin, end, values);
+    case DType::kBool: return Load<uint8_t>(data, begin, end, values);
     case DType::kE4M3:
       for (int64_t i = begin; i < end; ++i) {
         values[i - begin] = E4m3ToFloat(static_cast<const uint8_t*>(data)[i]);
@@ -139,7 +143,11 @@ void FillElements(DType dtype, const Fill& fill, uint64_t key, int64_t begin, in
     case DType::kU8: return FillIntegers<uint8_t>(fill, key, begin, end, data);
     case DType::kI32:
     case DType::kU32: return FillIntegers<uint32_t>(fill, key, begin, end, data);
-    case DType::kI64: return FillIntegers<int64_t>(fill, key, begin, end, data);
+    case DType::kI64:
+    case DType::kU64: return FillIntegers<uint64_t>(fill, key, begin, end, data);
+    case DType::kI16:
+    case DType::kU16: return FillIntegers<uint16_t>(fill, key, begin, end, data);
+    case DType::kBool: return FillIntegers<bool>(fill, key, begin, end, data);
     case DType::kE4M3: return FillFloats<uint8_t>(fill, key, begin, end, data, FloatToE4m3);
   }
 }

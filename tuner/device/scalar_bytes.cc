@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/narrow_floats.h"
 
 namespace tune {
 namespace {
@@ -27,6 +28,17 @@ size_t Store(const Value& value, unsigned char* bytes) {
   return sizeof(converted);
 }
 
+size_t StoreBits(uint16_t bits, unsigned char* bytes) {
+  std::memcpy(bytes, &bits, sizeof(bits));
+  return sizeof(bits);
+}
+
+float AsFloat(const Value& value) {
+  float number = 0;
+  Store<float>(value, reinterpret_cast<unsigned char*>(&number));
+  return number;
+}
+
 }  // namespace
 
 absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* bytes) {
@@ -39,8 +51,12 @@ absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* byte
       case DType::kI32: return Store<int32_t>(scalar.value, bytes);
       case DType::kU32: return Store<uint32_t>(scalar.value, bytes);
       case DType::kI64: return Store<int64_t>(scalar.value, bytes);
-      case DType::kF16:
-      case DType::kBF16:
+      case DType::kI16: return Store<int16_t>(scalar.value, bytes);
+      case DType::kU16: return Store<uint16_t>(scalar.value, bytes);
+      case DType::kU64: return Store<uint64_t>(scalar.value, bytes);
+      case DType::kBool: return Store<bool>(scalar.value, bytes);
+      case DType::kF16: return StoreBits(FloatToHalf(AsFloat(scalar.value)), bytes);
+      case DType::kBF16: return StoreBits(FloatToBfloat16(AsFloat(scalar.value)), bytes);
       case DType::kE4M3: break;
     }
   }

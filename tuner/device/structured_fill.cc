@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tuner/device/fill.h"
-#include "tuner/device/narrow_floats.h"
+#include "tuner/narrow_floats.h"
 
 namespace tune {
 namespace {
@@ -70,7 +70,13 @@ class Elements {
       case DType::kU32:
         return Append(static_cast<uint32_t>(value), bytes_);
       case DType::kI64:
+      case DType::kU64:
         return Append(value, bytes_);
+      case DType::kI16:
+      case DType::kU16:
+        return Append(static_cast<uint16_t>(value), bytes_);
+      case DType::kBool:
+        return Append(static_cast<uint8_t>(value != 0), bytes_);
       default:
         return Add(static_cast<double>(value));
     }

@@ -40,6 +40,41 @@ Fill::Kind ToKind(const v1::Fill& fill, DType dtype) {
   return IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
 }
 
+// The largest finite number; of a type without one, infinity.
+double LargestFloat(DType dtype) {
+  constexpr double kLargestHalf = 65504;
+  return dtype == DType::kF16 ? kLargestHalf : std::numeric_limits<double>::infinity();
+}
+
+template <class T>
+std::pair<int64_t, int64_t> RangeOf() {
+  return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+}
+
+// The least and the largest integer that an expression can give a scalar of this type.
+std::pair<int64_t, int64_t> IntegerRange(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return {0, 1};
+    case DType::kI8:
+      return RangeOf<int8_t>();
+    case DType::kU8:
+      return RangeOf<uint8_t>();
+    case DType::kI16:
+      return RangeOf<int16_t>();
+    case DType::kU16:
+      return RangeOf<uint16_t>();
+    case DType::kI32:
+      return RangeOf<int32_t>();
+    case DType::kU32:
+      return RangeOf<uint32_t>();
+    case DType::kU64:
+      return {0, std::numeric_limits<int64_t>::max()};
+    default:
+      return RangeOf<int64_t>();
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<BufferPlan> ArgPlanner::Buffer(size_t i) const {
@@ -239,15 +274,17 @@ absl::StatusOr<ScalarPlan> ArgPlanner::Scalar(size_t i) const {
   plan.name = arg.name();
   ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.scalar().dtype()));
   if (IsFloat(plan.dtype)) {
-    ASSIGN_OR_RETURN(plan.value, evaluation_.Number(arg.name(), *parsed_.args[i].value));
+    ASSIGN_OR_RETURN(const double value, evaluation_.Number(arg.name(), *parsed_.args[i].value));
+    if (std::abs(value) > LargestFloat(plan.dtype)) {
+      return evaluation_.Error(arg.name(),
+                               absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
+    }
+    plan.value = value;
     return plan;
   }
   ASSIGN_OR_RETURN(const int64_t value, evaluation_.Integer(arg.name(), *parsed_.args[i].value));
-  const bool is_signed = plan.dtype == DType::kI32;
-  const int64_t low = is_signed ? std::numeric_limits<int32_t>::min() : 0;
-  const int64_t high = is_signed ? std::numeric_limits<int32_t>::max()
-                                 : int64_t{std::numeric_limits<uint32_t>::max()};
-  if (plan.dtype != DType::kI64 && (value < low || value > high)) {
+  const auto [low, high] = IntegerRange(plan.dtype);
+  if (value < low || value > high) {
     return evaluation_.Error(arg.name(),
                              absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
   }

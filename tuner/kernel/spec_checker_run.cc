@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::array<const char*, 8> kPeaks = {
     "f64", "f32", "f16", "tensor_bf16", "tensor_f16", "tensor_tf32", "tensor_f8", "tensor_i8"};
-constexpr std::array<const char*, 5> kScalarTypes = {"i32", "u32", "i64", "f32", "f64"};
+constexpr std::array<const char*, 13> kScalarTypes = {
+    "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"};
 
 template <size_t kCount>
 bool IsOneOf(const std::string& text, const std::array<const char*, kCount>& known) {

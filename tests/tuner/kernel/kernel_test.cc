@@ -382,10 +382,9 @@ constexpr WrongSpec kWrongSpecs[] = {
      "ROLE_SCRATCH"},
     {"name: \"count\"", "name: \"x\"",
      "scale.textproto:28:8: args[2].name: two args are called 'x'"},
-    {"scalar { dtype: \"f32\"", "scalar { dtype: \"bf16\"",
-     "scale.textproto:30:27: args[3].scalar.dtype: unknown scalar type 'bf16'; known: i32, u32, "
-     "i64, "
-     "f32, f64"},
+    {"scalar { dtype: \"f32\"", "scalar { dtype: \"e4m3\"",
+     "scale.textproto:30:27: args[3].scalar.dtype: unknown scalar type 'e4m3'; known: bool, i8, "
+     "i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64"},
     {"buffer: \"x\"", "buffer: \"z\"",
      "scale.textproto:33:3: args[5].tensor_map.buffer: no buffer arg is called 'z'"},
     {"strides: \"cols * dtype_bytes\"", "strides: [\"1\", \"2\"]",

@@ -20,13 +20,18 @@ void ComparePiece(const HostArray& out, const HostArray& reference, int64_t begi
   std::array<double, kPiece> references;
   LoadElements(out.dtype, out.data, begin, end, values.data());
   LoadElements(reference.dtype, reference.data, begin, end, references.data());
-  const bool whole = out.dtype == DType::kI64 && reference.dtype == DType::kI64;
+  const bool same = out.dtype == reference.dtype;
+  const bool with_sign = same && out.dtype == DType::kI64;
+  const bool without_sign = same && out.dtype == DType::kU64;
   const auto* integers = static_cast<const int64_t*>(out.data);
   const auto* reference_integers = static_cast<const int64_t*>(reference.data);
   for (int64_t i = begin; i < end; ++i) {
     const auto at = static_cast<size_t>(i - begin);
-    const double error = whole ? ErrorOfIntegers(integers[i], reference_integers[i])
-                               : ErrorOf(values[at], references[at]);
+    const double error = with_sign      ? ErrorOfIntegers(integers[i], reference_integers[i])
+                         : without_sign ? ErrorOfUnsigned(static_cast<uint64_t>(integers[i]),
+                                                          static_cast<uint64_t>(
+                                                              reference_integers[i]))
+                                        : ErrorOf(values[at], references[at]);
     AddElement(values[at], references[at], error, static_cast<unsigned long long>(i),
                tolerance.rtol, tolerance.atol, sum);
   }

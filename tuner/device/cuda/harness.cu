@@ -16,7 +16,9 @@ using U32 = unsigned int;
 using U64 = unsigned long long;
 
 // In the order of tune::DType.
-enum DTypeIndex { kF64, kF32, kF16, kBF16, kI8, kU8, kI32, kU32, kI64, kE4M3 };
+enum DTypeIndex {
+  kF64, kF32, kF16, kBF16, kI8, kU8, kI32, kU32, kI64, kE4M3, kI16, kU16, kU64, kBool
+};
 
 // Narrow floats as the harness sees them: bits. CUDA's own types would need its headers.
 __device__ __forceinline__ float HalfToFloat(U16 bits) {
@@ -68,6 +70,10 @@ __device__ __forceinline__ double Load(int dtype, const void* data, U64 i) {
     case kI32: return static_cast<const int*>(data)[i];
     case kU32: return static_cast<const U32*>(data)[i];
     case kE4M3: return E4m3ToFloat(static_cast<const U8*>(data)[i]);
+    case kI16: return static_cast<const short*>(data)[i];
+    case kU16: return static_cast<const U16*>(data)[i];
+    case kU64: return static_cast<double>(static_cast<const U64*>(data)[i]);
+    case kBool: return static_cast<const U8*>(data)[i];
     default: return static_cast<double>(static_cast<const long long*>(data)[i]);
   }
 }
@@ -88,6 +94,9 @@ __device__ __forceinline__ void StoreInteger(int dtype, void* data, U64 i, long 
     case kU8: static_cast<U8*>(data)[i] = static_cast<U8>(value); break;
     case kI32:
     case kU32: static_cast<U32*>(data)[i] = static_cast<U32>(value); break;
+    case kI16:
+    case kU16: static_cast<U16*>(data)[i] = static_cast<U16>(value); break;
+    case kBool: static_cast<U8*>(data)[i] = value != 0; break;
     default: static_cast<long long*>(data)[i] = value; break;
   }
 }
@@ -156,7 +165,8 @@ TUNE_KERNEL(widen)(int out_dtype, void* out, int in_dtype, const void* in, U64 c
 TUNE_KERNEL(compare)(int out_dtype, const void* out, int ref_dtype, const void* ref, U64 count,
                      double rtol, double atol, CompareResult* partials) {
   CompareResult sum = {};
-  const bool whole = out_dtype == kI64 && ref_dtype == kI64;
+  const bool with_sign = out_dtype == kI64 && ref_dtype == kI64;
+  const bool without_sign = out_dtype == kU64 && ref_dtype == kU64;
   const U64 step = IndexStep();
   for (U64 first = FirstIndex(); first < count; first += kCompareUnroll * step) {
     double values[kCompareUnroll];
@@ -167,9 +177,12 @@ TUNE_KERNEL(compare)(int out_dtype, const void* out, int ref_dtype, const void* 
       const U64 i = first + k * step < count ? first + k * step : first;
       values[k] = Load(out_dtype, out, i);
       references[k] = Load(ref_dtype, ref, i);
-      errors[k] = whole ? ErrorOfIntegers(static_cast<const long long*>(out)[i],
-                                          static_cast<const long long*>(ref)[i])
-                        : ErrorOf(values[k], references[k]);
+      errors[k] = with_sign ? ErrorOfIntegers(static_cast<const long long*>(out)[i],
+                                              static_cast<const long long*>(ref)[i])
+                  : without_sign
+                      ? ErrorOfUnsigned(static_cast<const U64*>(out)[i],
+                                        static_cast<const U64*>(ref)[i])
+                      : ErrorOf(values[k], references[k]);
     }
 #pragma unroll
     for (int k = 0; k < kCompareUnroll; ++k) {

@@ -26,13 +26,19 @@ CUtensorMapDataType DataTypeOf(DType dtype) {
     case DType::kI8:
     case DType::kU8:
     case DType::kE4M3:
+    case DType::kBool:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case DType::kI16:
+    case DType::kU16:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT16;
     case DType::kI32:
       return CU_TENSOR_MAP_DATA_TYPE_INT32;
     case DType::kU32:
       return CU_TENSOR_MAP_DATA_TYPE_UINT32;
     case DType::kI64:
       return CU_TENSOR_MAP_DATA_TYPE_INT64;
+    case DType::kU64:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT64;
   }
   return CU_TENSOR_MAP_DATA_TYPE_UINT8;
 }

@@ -9,8 +9,8 @@ import importlib
 import importlib.util
 import inspect
 
-TYPES = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i8": "<i1", "u8": "<u1", "i32": "<i4", "u32": "<u4",
-         "i64": "<i8"}
+TYPES = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "bool": "|b1", "i8": "<i1", "u8": "<u1", "i16": "<i2",
+         "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8", "u64": "<u8"}
 OUTPUT_ROLES = ("output", "inout")
 
 

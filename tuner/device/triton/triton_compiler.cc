@@ -66,7 +66,8 @@ int64_t BytesOf(const std::string& type) {
   if (type.starts_with("tensordesc<")) return kTensorMapBytes;
   constexpr std::pair<const char*, int64_t> kTypes[] = {
       {"fp64", 8}, {"fp32", 4}, {"fp16", 2}, {"bf16", 2}, {"fp8e4nv", 1}, {"i1", 1},
-      {"i8", 1},   {"u8", 1},   {"i32", 4},  {"u32", 4},  {"i64", 8},  {"u64", 8}};
+      {"i8", 1},   {"u8", 1},   {"i16", 2},  {"u16", 2},  {"i32", 4},  {"u32", 4},
+      {"i64", 8},  {"u64", 8}};
   for (const auto& [name, bytes] : kTypes) {
     if (type == name) return bytes;
   }

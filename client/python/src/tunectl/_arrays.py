@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 from ._dtypes import DTYPE_BYTES
 from ._resolve import dtype_name
 
-_TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "u1": "u8", "i4": "i32", "u4": "u32",
-            "i8": "i64"}
-_CTYPES = {ctypes.c_float: "f32", ctypes.c_double: "f64", ctypes.c_int8: "i8", ctypes.c_uint8: "u8",
-           ctypes.c_int32: "i32", ctypes.c_uint32: "u32", ctypes.c_int64: "i64"}
+_TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "b1": "bool", "i1": "i8", "u1": "u8", "i2": "i16",
+            "u2": "u16", "i4": "i32", "u4": "u32", "i8": "i64", "u8": "u64"}
+_CTYPES = {ctypes.c_float: "f32", ctypes.c_double: "f64", ctypes.c_bool: "bool", ctypes.c_int8: "i8",
+           ctypes.c_uint8: "u8", ctypes.c_int16: "i16", ctypes.c_uint16: "u16", ctypes.c_int32: "i32",
+           ctypes.c_uint32: "u32", ctypes.c_int64: "i64", ctypes.c_uint64: "u64"}
 _NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
-          "i8": "int8", "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
+          "bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32",
+          "u32": "uint32", "i64": "int64", "u64": "uint64"}
 
 
 class Array(NamedTuple):

@@ -8,6 +8,7 @@ after each shift, since tensors shift signed words. tests/data/fill_vectors.json
 """
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
 from typing import Any, Optional
@@ -17,8 +18,8 @@ from ._dtypes import DTYPE_BYTES
 NORMAL, UNIFORM, CONSTANT, IOTA = 1, 2, 3, 4
 FLOATS = ("f64", "f32", "f16", "bf16", "e4m3")
 _E4M3_MAX = 448.0
-_FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "H", "e4m3": "B", "i8": "B", "u8": "B",
-            "i32": "I", "u32": "I", "i64": "Q"}
+_FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "H", "e4m3": "B", "bool": "B", "i8": "B",
+            "u8": "B", "i16": "H", "u16": "H", "i32": "I", "u32": "I", "i64": "Q", "u64": "Q"}
 _LOW32 = 0xFFFFFFFF
 _PIECE = 1 << 18  # elements at a time
 _TENSOR_PIECE = 1 << 24
@@ -231,6 +232,12 @@ def _bfloat16(bits: Any) -> Any:
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
+def bfloat16_of(value: float) -> bytes:
+    """Of a number, little endian; infinity of what is too large."""
+    (bits,) = struct.unpack("<I", bytes(ctypes.c_float(value)))
+    return struct.pack("<H", _bfloat16(bits))
+
+
 def _e4m3(bits: int) -> int:
     """Of an f32's bits, rounded to nearest even; what is too large becomes the largest number, 448."""
     sign, size = (bits >> 24) & 0x80, bits & 0x7FFFFFFF
@@ -267,6 +274,7 @@ def _with_numpy(np: Any, dtype: str, count: int, kind: int, low: float, high: fl
         index = np.arange(begin, min(count, begin + _PIECE), dtype="<u8")
         if dtype not in FLOATS:
             values = np.asarray(_integer_at(ops, kind, int(low), int(high), key, index))
+            values = values != 0 if dtype == "bool" else values
             pieces.append(values.astype("<i8").view("<u8").astype(f"<u{DTYPE_BYTES[dtype]}").tobytes())
             continue
         single = np.asarray(_float_at(ops, kind, ops.f32(low).item(), ops.f32(high).item(), key, index))
@@ -286,7 +294,8 @@ def _one_by_one(dtype: str, count: int, kind: int, low: float, high: float, key:
     single_low, single_high = ops.f32(low), ops.f32(high)
     for index in range(count):
         if dtype not in FLOATS:
-            values.append(_integer_at(ops, kind, int(low), int(high), key, index) & mask)
+            value = _integer_at(ops, kind, int(low), int(high), key, index)
+            values.append(int(value != 0) if dtype == "bool" else value & mask)
             continue
         value = _float_at(ops, kind, single_low, single_high, key, index)
         narrow = {"bf16": _bfloat16, "e4m3": _e4m3}.get(dtype)
@@ -309,7 +318,7 @@ def elements(dtype: str, count: int, kind: int, low: float, high: float, name: s
 
 
 def fill_tensor(torch: Any, flat: Any, dtype: str, kind: int, low: float, high: float, name: str, seed: int) -> None:
-    """As `elements`, into a tensor of one dimension, where it is. Its type is dtype's; u32 is torch.int32."""
+    """As `elements`, into a tensor of one dimension, where it is. Its type is dtype's; the signed one for u16, u32 and u64."""
     ops, key = _Tensors(torch), fill_key(seed, name)
     for begin in range(0, flat.numel(), _TENSOR_PIECE):
         end = min(flat.numel(), begin + _TENSOR_PIECE)

@@ -23,8 +23,8 @@ _LAUNCH_COOPERATIVE = 2
 _LAUNCH_CLUSTER = 4
 _LAUNCH_PROGRAMMATIC_SERIALIZATION = 6
 _PORTABLE_CLUSTER = 8
-_TENSOR_MAP_TYPES = {"i8": 0, "u8": 0, "u32": 2, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "f64": 8,
-                     "bf16": 9, "e4m3": 0}
+_TENSOR_MAP_TYPES = {"bool": 0, "i8": 0, "u8": 0, "i16": 1, "u16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5,
+                     "f16": 6, "f32": 7, "f64": 8, "bf16": 9, "e4m3": 0}
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 _TENSOR_MAP_BYTES = 128

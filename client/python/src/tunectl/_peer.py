@@ -35,6 +35,8 @@ def _refuse(what: object, dtype: str) -> NoReturn:
 
 def _check_range(low: int, high: int, dtype: str) -> None:
     """Of what an integer type is to hold."""
+    if dtype == "bool":
+        dtype = "u1"
     bits, is_signed = int(dtype[1:]), dtype[0] == "i"
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
     if low < least or high > most:
@@ -42,7 +44,7 @@ def _check_range(low: int, high: int, dtype: str) -> None:
 
 
 def _is_integer(dtype: str) -> bool:
-    return dtype[0] in "iu"
+    return dtype[0] in "iu" or dtype == "bool"
 
 
 def _is_same_order(shape: Sequence[int], wanted: Sequence[int]) -> bool:
@@ -55,8 +57,8 @@ class Buffers:
     """Arrays without any library: memoryviews of elements, bf16, f16 and e4m3 as their bits."""
 
     name = "buffers"
-    _FORMATS = {"f64": "d", "f32": "f", "f16": "H", "bf16": "H", "e4m3": "B", "i8": "b", "u8": "B",
-                "i32": "i", "u32": "I", "i64": "q"}
+    _FORMATS = {"f64": "d", "f32": "f", "f16": "H", "bf16": "H", "e4m3": "B", "bool": "?", "i8": "b",
+                "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q"}
 
     fills_itself = False
 
@@ -87,7 +89,7 @@ class Buffers:
         """Of the same elements, or of bare bytes."""
         code, wanted = value.format.lstrip("@=<"), self._FORMATS[dtype]
         same = code == wanted or (code, dtype) == ("e", "f16") or code in "Bbc"
-        integers = "bhilqn" if wanted in "biq" else "BHILQN"
+        integers = "bhilqn" if wanted in "bhiq" else "BHILQN"
         if not same and not (_is_integer(dtype) and code in integers and value.itemsize == DTYPE_BYTES[dtype]):
             _refuse(f"a memoryview of '{value.format}'", dtype)
 
@@ -109,8 +111,8 @@ class Numpy(Buffers):
     """numpy.ndarray; bf16 and e4m3 as f32."""
 
     name = "numpy"
-    _TYPES = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "i8": "<i1", "u8": "<u1", "i32": "<i4", "u32": "<u4",
-              "i64": "<i8"}
+    _TYPES = {"f64": "<f8", "f32": "<f4", "f16": "<f2", "bool": "|b1", "i8": "<i1", "u8": "<u1", "i16": "<i2",
+              "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8", "u64": "<u8"}
 
     def __init__(self) -> None:
         import numpy
@@ -159,7 +161,9 @@ class Torch(Buffers):
 
     name = "torch"
     _TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn",
-              "i8": "int8", "u8": "uint8", "i32": "int32", "u32": "uint32", "i64": "int64"}
+              "bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32",
+              "u32": "uint32", "i64": "int64", "u64": "uint64"}
+    _FILLED_AS = {"u16": "int16", "u32": "int32", "u64": "int64"}  # PyTorch converts to few unsigned types
 
     def __init__(self, on_gpu: bool) -> None:
         import torch
@@ -173,10 +177,11 @@ class Torch(Buffers):
 
     def filled(self, arg: Mapping[str, Any], seed: int) -> Any:
         dtype, torch = arg["dtype"], self._torch
-        made = torch.empty(arg["shape"], dtype=torch.int32 if dtype == "u32" else getattr(torch, self._TYPES[dtype]),
+        wanted = getattr(torch, self._TYPES[dtype])
+        made = torch.empty(arg["shape"], dtype=getattr(torch, self._FILLED_AS.get(dtype, self._TYPES[dtype])),
                            device=self._device)
         _fill.fill_tensor(torch, made.view(-1), dtype, arg["kind"], arg["low"], arg["high"], arg["key"], seed)
-        return made.view(torch.uint32) if dtype == "u32" else made
+        return made.view(wanted) if dtype in self._FILLED_AS else made
 
     def make(self, elements: bytes, dtype: str, shape: list[int]) -> Any:
         wanted = getattr(self._torch, self._TYPES[dtype])

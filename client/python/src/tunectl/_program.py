@@ -8,11 +8,14 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from . import _fill
 from ._artifact import Artifact, ArtifactError
 from ._dtypes import DTYPE_BYTES
 
-_SCALARS: dict[str, Any] = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i8": ctypes.c_int8, "u8": ctypes.c_uint8,
-            "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64}
+_SCALARS: dict[str, Any] = {"bool": ctypes.c_bool, "i8": ctypes.c_int8, "u8": ctypes.c_uint8, "i16": ctypes.c_int16, "u16": ctypes.c_uint16,
+            "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64,
+            "u64": ctypes.c_uint64}
+_FLOATS = ("f64", "f32", "f16", "bf16")
 # As the device aligns buffers, so that vector accesses of scratch are aligned, too.
 ALIGNMENT = 256
 _TENSOR_MAP_BYTES = 128
@@ -34,11 +37,16 @@ class StepLayout(NamedTuple):
     zero: tuple[Range, ...]
 
 
-def _float_bytes(name: str, value: float, size: int) -> bytes:
-    made = (ctypes.c_double if size == 8 else ctypes.c_float)(value)
-    if math.isinf(made.value) and not math.isinf(value):
-        raise ValueError(f"{name}={value} is more than an f{8 * size} holds")
-    return bytes(made)
+def _float_bytes(name: str, value: float, dtype: str) -> bytes:
+    try:
+        if dtype == "f16":
+            return struct.pack("<e", value)
+        made = (ctypes.c_double if dtype == "f64" else ctypes.c_float)(value)
+        if math.isinf(made.value) and not math.isinf(value):
+            raise OverflowError
+    except OverflowError:
+        raise ValueError(f"{name}={value} is more than an {dtype} holds") from None
+    return bytes(_fill.bfloat16_of(value)) if dtype == "bf16" else bytes(made)
 
 
 class Layout:
@@ -65,7 +73,7 @@ class Layout:
         self.pointer_count = len(self._places)
         self._end = 8 * self.pointer_count
         self.constants: list[tuple[int, bytes]] = []
-        self._scalars: dict[str, list[int]] = {}  # of the floats: which constants
+        self._scalars: dict[str, list[tuple[int, str]]] = {}  # of the floats: which constants, and their types
         self.tensor_maps: list[tuple[int, int, str, Mapping[str, Any]]] = []
         self.steps = [self._step(step) for step in steps]
         self.pack = struct.Struct(f"{self.pointer_count}Q").pack_into
@@ -111,13 +119,15 @@ class Layout:
         return StepLayout(tuple(offsets), tuple(sizes), zero)
 
     def _add_constant(self, arg: Mapping[str, Any]) -> int:
-        kind, value = _SCALARS.get(arg["dtype"]), arg["value"]
-        if kind is None:
+        dtype, value = arg["dtype"], arg["value"]
+        if dtype in _FLOATS:
+            self._scalars.setdefault(arg["name"], []).append((len(self.constants), dtype))
+            data = _float_bytes(arg["name"], float(value), dtype)
+        elif dtype in _SCALARS:
+            data = bytes(_SCALARS[dtype](int(value)))
+        else:
             raise ArtifactError(f"scalar '{arg['name']}' has no usable dtype")
-        is_float = arg["dtype"] in ("f32", "f64")
-        if is_float:
-            self._scalars.setdefault(arg["name"], []).append(len(self.constants))
-        self.constants.append((self._end, bytes(kind(float(value) if is_float else int(value)))))
+        self.constants.append((self._end, data))
         self._end += 8
         return self.constants[-1][0]
 
@@ -130,9 +140,9 @@ class Layout:
                              f"{', '.join(self._scalars) or 'none'}")
         found = []
         for name, places in self._scalars.items():
-            for at in places:
+            for at, dtype in places:
                 offset, compiled = self.constants[at]
-                found.append((offset, _float_bytes(name, values[name], len(compiled)) if name in values else compiled))
+                found.append((offset, _float_bytes(name, values[name], dtype) if name in values else compiled))
         return found
 
     def _add_tensor_map(self, arg: Mapping[str, Any]) -> int:

@@ -16,7 +16,8 @@ from ._reason import explain, has_headers
 from ._snapshot import Snapshot
 
 _DTYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3",
-           "int8": "i8", "uint8": "u8", "int32": "i32", "uint32": "u32", "int64": "i64"}
+           "bool": "bool", "bool_": "bool", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "i32",
+           "uint32": "u32", "int64": "i64", "uint64": "u64"}
 
 _HOST = "cpu"  # the target and the family of the CPU device
 _GPU_TARGET = "sm_90a"  # of a GPU that nothing tells of
