@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/kernels/kernel_check.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,11 @@ absl::StatusOr<std::vector<Config>> ConfigsToCompile(const Kernel& kernel, const
   }
   std::vector<Config> configs;
   for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
+  // The default is the reference of many kernels. If the space lacks it, compiling it says why.
+  ASSIGN_OR_RETURN(Config config, kernel.DefaultConfig(problem, traits));
+  if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
+    configs.push_back(std::move(config));
+  }
   return configs;
 }
 

@@ -31,7 +31,7 @@ class KernelCheck(unittest.TestCase):
     def run_tunectl(self, *arguments, expect=0):
         done = subprocess.run([str(BIN / "tunectl"), *arguments], env=self.env, capture_output=True,
                               text=True, timeout=TIMEOUT_SECONDS, check=False)
-        self.assertEqual(done.returncode, expect,
+        self.assertIn(done.returncode, expect if isinstance(expect, tuple) else (expect,),
                          f"{arguments}\nstdout: {done.stdout}\nstderr: {done.stderr}")
         return done
 
@@ -73,6 +73,78 @@ class KernelCheck(unittest.TestCase):
             self.assertIn("arg 3 'a' is a scalar f32 in the spec; parameter 3 of 'saxpy_reference' is "
                           "'double* out'", text)
             self.assertNotIn("Segmentation fault", text)
+
+    def test_all_types_reach_a_kernel_and_its_reference(self):
+        buffers = {"u16": "unsigned short", "i16": "short", "u64": "unsigned long long", "bool": "bool"}
+        scalars = {"bool": ("bool", "True"), "u8": ("unsigned char", "200"), "i8": ("signed char", "-100"),
+                   "u16": ("unsigned short", "60000"), "i16": ("short", "-30000"),
+                   "u64": ("unsigned long long", "2 ** 62"), "f16": ("__half", "0.5"),
+                   "bf16": ("__nv_bfloat16", "-1.5")}
+        sources, args = [], []
+        for name, kind in buffers.items():
+            sources.append(f"{kind}* y_{name}, const {kind}* x_{name}")
+            fill = "" if name == "bool" else " fill { kind: UNIFORM low: 1 high: 30000 }"
+            fill = " fill { kind: UNIFORM high: 2 }" if name == "bool" else fill
+            args += [f'args {{ name: "y_{name}" buffer {{ dtype: "{name}" shape: "n" role: ROLE_OUTPUT }} }}',
+                     f'args {{ name: "x_{name}" buffer {{ dtype: "{name}" shape: "n" role: ROLE_INPUT{fill} }} }}']
+        for name, (kind, value) in scalars.items():
+            sources.append(f"{kind} s_{name}")
+            args.append(f'args {{ name: "s_{name}" scalar {{ dtype: "{name}" value: "{value}" }} }}')
+        right = ("s_bool && s_u8 == 200 && s_i8 == -100 && s_u16 == 60000 && s_i16 == -30000 && "
+                 "s_u64 == 1ull << 62 && __half2float(s_f16) == 0.5f && __bfloat162float(s_bf16) == -1.5f")
+        body = (f"int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n || !({right})) return;"
+                "y_u16[i] = x_u16[i] + 1; y_i16[i] = -x_i16[i]; y_u64[i] = x_u64[i] << 40; y_bool[i] = !x_bool[i];")
+        parameters = ", ".join([*sources, "int n"])
+        (self.path / "types.cu").write_text(
+            "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+            f'extern "C" __global__ void types({parameters}) {{ {body} }}\n'
+            f'extern "C" __global__ void plain({parameters.replace("const ", "const ")}) {{ {body} }}\n')
+        (self.path / "types.textproto").write_text("\n".join([
+            'name: "types" source: "types.cu" entry: "types" dtypes: "f32"',
+            'dims { name: "n" default_value: 1000 min: 1 }',
+            'params { name: "THREADS" values: "[32, 64]" default_value: "32" }', *args,
+            'args { name: "n" scalar { dtype: "i32" value: "n" } }',
+            'launch { grid: "ceil_div(n, THREADS)" block: "THREADS" } work { bytes: "26 * n" }',
+            'reference { entry: "plain" launch { grid: "ceil_div(n, 64)" block: "64" } }']))
+        path = str(self.path / "types.textproto")
+        self.run_tunectl("kernel", "check", path, "--target", "cpu", "--all")
+        sweep = json.loads(self.run_tunectl("sweep", path, "--device", "cpu", "--budget", "4", "--json").stdout)
+        self.assertEqual(sweep["progress"]["outcomes"], {"ok": 2})
+        # Every element is compared: a kernel that forgets one type is wrong.
+        text = (self.path / "types.cu").read_text()
+        for name in buffers:
+            (self.path / "types.cu").write_text(text.replace(f"y_{name}[i] =", f"if (THREADS != 64) y_{name}[i] =", 1))
+            sweep = json.loads(self.run_tunectl("sweep", path, "--device", "cpu", "--budget", "4", "--json",
+                                                expect=(0, 4)).stdout)
+            self.assertEqual(sweep["progress"]["outcomes"], {"ok": 1, "wrong_result": 1}, name)
+        (self.path / "types.cu").write_text(text)
+        spec = (self.path / "types.textproto").read_text()
+        for value, said in (('"u8" value: "256"', "256 does not fit u8"), ('"i8" value: "-129"', "-129 does not fit i8"),
+                            ('"bool" value: "2"', "2 does not fit bool"), ('"f16" value: "1e5"', "does not fit f16")):
+            dtype = value.split('"')[1]
+            (self.path / "types.textproto").write_text(spec.replace(
+                f'"{dtype}" value: "{scalars[dtype][1]}"', value))
+            self.assertIn(said, self.run_tunectl("kernel", "check", path, "--target", "cpu", expect=1).stderr)
+
+    def test_a_default_that_cannot_be_launched_is_a_finding_of_all_configs_too(self):
+        (self.path / "copy.cu").write_text(
+            'extern "C" __global__ void copy(float* y, const float* x, int n) {\n'
+            "  int i = blockIdx.y * BY + threadIdx.y; if (i < n) y[i] = x[i]; }\n"
+            'extern "C" __global__ void plain(double* y, const float* x, int n) {\n'
+            "  for (int i = 0; i < n; ++i) y[i] = x[i]; }\n")
+        (self.path / "copy.textproto").write_text(
+            'name: "copy" source: "copy.cu" entry: "copy" dtypes: "f32" '
+            'dims { name: "rows" default_value: 262144 min: 1 } '
+            'params { name: "BY" values: "[2, 8]" default_value: "2" } '
+            'args { name: "y" buffer { dtype: "f32" shape: "rows" role: ROLE_OUTPUT } } '
+            'args { name: "x" buffer { dtype: "f32" shape: "rows" role: ROLE_INPUT } } '
+            'args { name: "n" scalar { dtype: "i32" value: "rows" } } '
+            'launch { grid: ["1", "ceil_div(rows, BY)"] block: ["1", "BY"] } work { bytes: "8 * rows" } '
+            'reference { entry: "plain" launch { grid: "1" block: "1" } }')
+        path = str(self.path / "copy.textproto")
+        for more in ((), ("--all",)):
+            done = self.run_tunectl("kernel", "check", path, "--target", "cpu", *more, expect=1)
+            self.assertIn("131072", done.stderr)
 
     def test_a_target_that_there_is_not(self):
         done = self.run_tunectl("kernel", "check", "softmax", "--target", "sm_foo", expect=2)
@@ -203,6 +275,33 @@ class KernelCheck(unittest.TestCase):
         done = self.run_tunectl("sweep", "softmax_triton", "--device", "cpu", expect=2)
         self.assertIn("is written in Triton, which runs on GPUs, not on cpu", done.stderr)
         self.assertEqual(done.stderr.count("Triton"), 1)
+
+    def test_a_type_is_a_constant_of_a_triton_kernel(self):
+        devices = json.loads(self.run_tunectl("device", "list", "--json").stdout)["devices"]
+        compilers = [one for device in devices for one in device.get("compilers", ())]
+        if not any(one["language"] == "Triton" and one.get("version") for one in compilers):
+            self.skipTest("no Triton on this host")
+        (self.path / "twice.py").write_text(
+            "import triton\nimport triton.language as tl\n@triton.jit\n"
+            "def twice(x, y, n, BLOCK: tl.constexpr, kind: tl.constexpr, act: tl.constexpr):\n"
+            "    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+            "    v = tl.load(x + o, mask=o < n).to(kind) + tl.zeros((BLOCK,), dtype=kind)\n"
+            "    if act == '':\n        tl.store(y + o, v, mask=o < n)\n")
+        spec = self.path / "twice.textproto"
+        text = ('name: "twice" language: TRITON source: "twice.py" entry: "twice" targets: "sm_9*" dtypes: ["bf16", "f16"] '
+                'dims { name: "n" default_value: 4096 min: 1 } params { name: "BLOCK" values: "[64]" default_value: "64" } '
+                """defines { name: "kind" value: "'tl.bfloat16' if dtype == 'bf16' else 'tl.float16'" } """
+                """defines { name: "act" value: "''" } """
+                'args { name: "x" buffer { dtype: "dtype" shape: "n" role: ROLE_INPUT } } '
+                'args { name: "y" buffer { dtype: "dtype" shape: "n" role: ROLE_OUTPUT } } '
+                'args { name: "n" scalar { dtype: "i32" value: "n" } } launch { grid: "ceil_div(n, BLOCK)" } '
+                'reference { entry: "twice" launch { grid: "ceil_div(n, BLOCK)" } }')
+        spec.write_text(text)
+        for dtype in ("bf16", "f16"):
+            self.run_tunectl("kernel", "check", str(spec), "--target", "sm_90a", "--dtype", dtype)
+        spec.write_text(text.replace("tl.bfloat16", "tl.bfloat61"))
+        done = self.run_tunectl("kernel", "check", str(spec), "--target", "sm_90a", expect=1)
+        self.assertIn("triton.language has no type 'bfloat61'", done.stderr)
 
     def test_triton_without_a_python_that_has_it(self):
         self.env["TUNE_TRITON_PYTHON"] = "/bin/false"

@@ -63,6 +63,8 @@ struct ProgramUnits {
   }
 };
 
+bool IsBinary(const std::string& text) { return text.find('\0') != std::string::npos; }
+
 bool IsUnit(const CompilePlan& plan, const std::string& source) {
   return plan.source_name == source ||
          std::any_of(plan.more.begin(), plan.more.end(),
@@ -79,6 +81,8 @@ std::string TritonName(DType dtype) {
       return "fp16";
     case DType::kE4M3:
       return "fp8e4nv";
+    case DType::kBool:
+      return "i1";
     default:
       return ToText(dtype);
   }
@@ -195,7 +199,8 @@ class Planner {
       const std::string& name = spec_.defines(static_cast<int>(i)).name();
       ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
       const std::string text = ToMacro(value);
-      if (!IsMacroText(text)) {
+      const bool is_empty_constant = language.has_constants && text.empty();
+      if (!IsMacroText(text) && !is_empty_constant) {
         return evaluation_.Error(name, absl::StrCat("'", text, "' cannot be a macro"));
       }
       add(name, value);
@@ -219,7 +224,9 @@ class Planner {
     if (!traits.has_macros && !traits.has_constants) return plan;
     for (const std::string& header : spec_.headers()) {
       if (header == source || IsForeignFile(language, header)) continue;
-      plan.headers.push_back({header, parsed_.files.at(header)});
+      const std::string& text = parsed_.files.at(header);
+      if (traits.is_text && IsBinary(text)) continue;  // a cubin beside a reference in C++
+      plan.headers.push_back({header, text});
     }
     ASSIGN_OR_RETURN(plan.defines, Defines(traits));
     if (!traits.has_macros) return plan;

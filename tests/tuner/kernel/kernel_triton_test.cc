@@ -135,6 +135,49 @@ TEST(KernelTritonTest, TheReferenceIsOfAnotherLanguage) {
   EXPECT_THAT(plan.reference.steps[0].launch.block, ElementsAre(128, 1, 1));
 }
 
+TEST(KernelTritonTest, ATypeOrAnEmptyTextIsADefine) {
+  const auto kernel = Make({{"defines { name: \"HALF\" value: \"n / 2 > 4\" }",
+                             "defines { name: \"HALF\" value: \"'tl.bfloat16' if dtype == 'bf16' "
+                             "else ''\" }"}});
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const auto half = [&](const std::string& dtype) {
+    const TargetTraits traits = TargetTraitsFor("sm_90a").value();
+    const Problem problem = (*kernel)->MakeProblem({}, dtype, "sm_90a").value();
+    const Config config = (*kernel)->DefaultConfig(problem, traits).value();
+    return (*kernel)->PlanProgram(problem, traits, config).value().compile.defines;
+  };
+  EXPECT_THAT(half("bf16"), ::testing::Contains(Pair("HALF", "'tl.bfloat16'")));
+  EXPECT_THAT(half("f32"), ::testing::Contains(Pair("HALF", "''")));
+}
+
+TEST(KernelTritonTest, ACubinIsNoHeaderOfAReferenceInAnotherLanguage) {
+  const auto kernel = Kernel::Create("scale.textproto", R"spec(name: "scale"
+language: CUBIN
+source: "a.cubin"
+headers: ["b.cubin", "parts.h"]
+source_choice: "'a.cubin' if WIDE else 'b.cubin'"
+entry: "scale"
+targets: "sm_90a"
+dims { name: "n" default_value: 4096 min: 1 }
+dtypes: "f32"
+params { name: "WIDE" values: "[0, 1]" default_value: "0" }
+args { name: "x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT } }
+args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
+launch { grid: "n" block: "32" }
+reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block: "128" } }
+)spec",
+                                     {{"a.cubin", std::string("\x7f" "ELF\0a", 6)},
+                                      {"b.cubin", std::string("\x7f" "ELF\0b", 6)},
+                                      {"parts.h", "int parts();"},
+                                      {"scale.cu", "c++"}});
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const Problem problem = (*kernel)->MakeProblem({}, "", "sm_90a").value();
+  const ProblemPlan plan =
+      (*kernel)->PlanProblem(problem, TargetTraitsFor("sm_90a").value()).value();
+  ASSERT_EQ(plan.reference.compile.headers.size(), 1u);
+  EXPECT_EQ(plan.reference.compile.headers[0].name, "parts.h");
+}
+
 // The kernel itself at its default config, for what nobody has written a second time.
 TEST(KernelTritonTest, AReferenceInTritonHasOutputsAsTheyAre) {
   const auto kernel = Make(

@@ -222,12 +222,26 @@ def arguments_of(function, request, constants, where):
                   f"it has {', '.join(names)}")
 
 
+def constant_of(value):
+    """A define's value as a kernel takes it: "None" and the names of Triton's types, "tl.bfloat16", stand for these."""
+    if value == "None":
+        return None
+    module, _, name = value.rpartition(".") if isinstance(value, str) else ("", "", "")
+    if module in ("tl", "triton.language"):
+        import triton.language
+        known = getattr(triton.language, name, None)
+        if isinstance(known, triton.language.dtype):
+            return known
+        raise Refused(f"a define is '{value}', and triton.language has no type '{name}'", "invalid_config")
+    return value
+
+
 def signature_of(function, request):
     """What triton.compile wants to know of each parameter, and those that the kernel will have."""
     entry = request["entry"]
     # A function may ask for num_warps and its like, as Triton's own launcher would give it.
     constants = {name: ast.literal_eval(value) for name, value in request["options"] + request["constants"]}
-    constants = {name: None if value == "None" else value for name, value in constants.items()}
+    constants = {name: constant_of(value) for name, value in constants.items()}
     place = line_in(request["files"], function.src, 1)
     where = f"{place[0]}:{place[1]}" if place else request["source_name"]
     arguments = arguments_of(function, request, constants, where)
