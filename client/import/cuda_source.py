@@ -7,9 +7,10 @@ import re
 BYTES_MAX = 1 << 20
 FILES_MAX = 256
 # Vectors are as many of their elements.
-TYPES = {"double": "f64", "float": "f32", "half": "f16", "__half": "f16", "__nv_bfloat16": "bf16",
-         "uint": "u32", "uint32_t": "u32", "int": "i32", "int32_t": "i32", "int64_t": "i64",
-         "long": "i64", "char": "i8", "int8_t": "i8", "uint8_t": "u8"}
+TYPES = {"double": "f64", "float": "f32", "half": "f16", "__half": "f16", "__nv_bfloat16": "bf16", "bool": "bool",
+         "uint": "u32", "uint32_t": "u32", "int32_t": "i32", "int64_t": "i64", "uint64_t": "u64", "size_t": "u64",
+         "int16_t": "i16", "uint16_t": "u16", "int8_t": "i8", "uint8_t": "u8", "uchar": "u8", "ushort": "u16",
+         "ulong": "u64"}
 
 
 @dataclasses.dataclass
@@ -22,9 +23,11 @@ class Parameter:
     @property
     def dtype(self):
         words = re.findall(r"\w+", self.text)[:-1]
-        if "unsigned" in words:
-            return "u8" if "char" in words else "u32"
-        return next((TYPES[word] for word in words if word in TYPES), "f32")
+        known = next((TYPES[word] for word in words if word in TYPES), "")
+        size = next((bits for word, bits in (("char", 8), ("short", 16), ("long", 64)) if word in words), 32)
+        if known or not {"unsigned", "signed", "char", "short", "int", "long"} & set(words):
+            return known or "f32"
+        return ("u" if "unsigned" in words else "i") + str(size)
 
 
 def without_comments(text):
@@ -93,8 +96,18 @@ class CudaSource:
             return "+="
         if re.search(at + r"\s*\[[^;]*?\]\s*(?:[-+*/|&^]|<<|>>)=", self.body):
             return "+="
-        stored = re.search(at + r"\s*\[[^;=]*\]\s*=[^=]", self.body)
+        stored = re.search(at + r"\s*\[[^;=]*\](?:\s*\.\s*\w+)?\s*=[^=]", self.body) or re.search(
+            r"[;{})]\s*\*\s*(?:" + at + r"|\(\s*" + at + r"[^;()]*\))\s*=[^=]", self.body)
         return "=" if stored else ""
+
+    def is_only_read(self, name):
+        """Whether each mention is an element that is loaded: else it may be written by another name."""
+        at = r"\b" + re.escape(name) + r"\b"
+        loads = len(re.findall(r"(?<!&)" + at + r"\s*\[|\*\s*\(\s*" + at + r"\s*[+)]|__ldg\s*\(\s*&?\s*" + at, self.body))
+        return loads == len(re.findall(at, self.body))
+
+    def mentions(self, name):
+        return re.search(r"\b" + re.escape(name) + r"\b", self.clean) is not None
 
     def elements(self, variable):
         """How many a `__constant__` or `__device__` array has, as an expression; "": not seen."""

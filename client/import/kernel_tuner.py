@@ -1,224 +1,303 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kernel Tuner script's call as a spec and its files, with what is left to write before it sweeps, and
 what its author should know."""
-import ast
 import collections
 import itertools
-import json
 import os
 import re
-import sys
 
 from cuda_source import CudaSource, included_files, is_readable
+from kernel_tuner_spec import SpecWriter
+from restriction import FALSE, Translator, Untranslatable, allowed_configs, table, tried
 from script_reader import Reader, Unreadable
-from script_values import (Array, File, Function, Map, Num, Scalar, Seq, Unknown, plain, product)
+from script_values import SPEC_TYPES, Array, File, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
+from spec_text import TO_WRITE, ident_pattern, listed
 
 POSITIONS = ("kernel_name", "kernel_source", "problem_size", "arguments", "tune_params",
-             "grid_div_x", "grid_div_y", "grid_div_z", "restrictions", "answer", "atol")
+             "grid_div_x", "grid_div_y", "grid_div_z", "restrictions", "answer", "atol", "verify", "verbose", "lang",
+             "device", "platform", "smem_args", "cmem_args", "texmem_args", "compiler", "compiler_options", "defines",
+             "log", "iterations", "block_size_names", "quiet", "strategy", "strategy_options", "cache", "metrics",
+             "simulation_mode", "parallel", "observers", "objective", "objective_higher_is_better", "objectives", "seed")
+READ = {"kernel_name", "kernel_source", "problem_size", "arguments", "tune_params", "grid_div_x", "grid_div_y",
+        "grid_div_z", "restrictions", "answer", "atol", "smem_args", "cmem_args", "compiler_options", "defines",
+        "block_size_names", "lang", "*"}
+# How Kernel Tuner searches and measures, which the service does its own way.
 IGNORED = {"verbose", "iterations", "strategy", "strategy_options", "metrics", "observers", "log",
-           "quiet", "device", "platform", "cache", "simulation_mode", "objective", "verify",
-           "objective_higher_is_better", "use_noodles", "lang", "compiler"}
+           "quiet", "device", "platform", "cache", "simulation_mode", "objective", "objectives", "parallel", "seed",
+           "objective_higher_is_better", "use_noodles", "compiler"}
 LANGUAGES = {"", "CUDA", "CUPY", "NVCUDA"}
-# Flags of tunectl, which no dim may have as its name, and what expressions know already.
-RESERVED = set("""
-address all alpha background base baseline best budget config count csv default delta0
-detach device dtype folder fresh head help json junit kernel kernels markdown max prior
-replay retune rev rounds samples seconds seed set strategy strict study svg sweep target
-tolerance top trial version warm
-sm sm_count dtype_bytes int float round abs min floor ceil sqrt log2 pow2 range ceil_div""".split())
-SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u32": 4, "i8": 1, "u8": 1}
-FLOATS = {"f64", "f32", "f16", "bf16"}
+TYPE_WIDTHS = {"double": 64, "float64": 64, "float": 32, "__nv_bfloat16": 16, "nv_bfloat16": 16, "bfloat16": 16,
+               "half": 15, "__half": 15, "float16": 15, "long long": 64, "long": 64, "int64_t": 64, "int": 32,
+               "int32_t": 32, "short": 16, "int16_t": 16, "char": 8, "int8_t": 8}
+NVRTC_WORDS = {"--use_fast_math", "--ftz=true", "--ftz=false", "--prec-div=true", "--prec-div=false", "--prec-sqrt=true",
+               "--prec-sqrt=false", "--fmad=true", "--fmad=false", "--std=c++17", "--std=c++20",
+               "--extra-device-vectorization", "--restrict", "-default-device", "--generate-line-info", "-lineinfo",
+               "--minimal"}
+# Options that change no code of a kernel.
+HARMLESS_OPTIONS = re.compile(r"-(v|w|g|O[0-3]|fPIC|fopenmp|Wall|Wextra|allow-unsupported-compiler)|--?(std=c\+\+1[14]|"
+                              r"generate-line-info|source-in-ptx|resource-usage|ptxas-options=-v|Xptxas=-v|"
+                              r"(gpu-)?arch(itecture)?=.*|gencode=?.*)")
 TRIES_MAX = 200_000
-CPU_ELEMENTS_MAX = 1 << 18
+VALUES_MAX = 4096
 THREADS_MAX = 1024
-TO_WRITE = "left_to_write"
+DEFAULT_BLOCK = ("256", "1", "1")
 
 
-def quoted(text):
-    return json.dumps(str(text))
-
-
-def literal(value):
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return repr(value)
-
-
-def ident_pattern(names):
-    return re.compile(r"\b(" + "|".join(map(re.escape, sorted(names, key=len, reverse=True))) + r")\b")
-
-
-class Import:
-    """One call. The methods fill in `spec`, lines of text format."""
+class Import(SpecWriter):
+    """One call. What it reads is written by its other half."""
 
     def __init__(self, reader, line, node, values):
         self.reader, self.line, self.node, self.values = reader, line, node, values
-        self.left, self.notes, self.spec, self.files = [], [], [], {}
+        self.left, self.notes, self.files = [], [], {}
         self.sizes = {}  # dims by name
+        self.lets = []
+        self.hidden = set()  # arguments that a star gives, which is said once
+
+    def leave(self, text, line=0, part=""):
+        """Left to write, with the script's line. `part`: the argument that is missing, which may have been said."""
+        if part in self.hidden:
+            return
+        self.left.append(text if "(line " in text else f"{text} (line {line or self.line})")
 
     def get(self, name):
         value = self.values.get(name)
         if isinstance(value, Num) and value.value is None:
             return None
         if isinstance(value, Unknown) and not isinstance(value, File):
-            self.left.append(f"{name} (line {value.line}): '{value.why}' was not understood")
+            self.leave(f"{name} (line {value.line or self.line}): '{value.why}' was not understood")
             return None
+        if isinstance(value, (Map, Seq)) and value.doubt:
+            self.leave(f"{name}: {value.doubt} may change it, and was not followed")
         return value
 
     # The parts of a spec.
 
     def make(self):
-        self.kernel = self.get("kernel_name")
-        if not isinstance(self.kernel, str):
-            raise Unreadable(f"{self.reader.path}:{self.line}: the kernel's name is no plain text")
-        self.function = re.split(r"[<(]", self.kernel)[0].split("::")[-1].strip()
-        self.name = re.sub(r"[^a-z0-9_-]", "_", self.function.lower()).strip("_-")[:60] or "kernel"
-        self.name = self.name if self.name[0].isalpha() else "k" + self.name
-        language = self.values.get("lang", "")
-        if isinstance(language, str) and language.upper() not in LANGUAGES:
-            raise Unreadable(f"{self.reader.path}:{self.line}: lang={language!r}: only CUDA kernels "
-                             "can be imported; of a function of the host, its kernel can be "
-                             "wrapped: docs/wrapping-a-kernel.md")
+        star = self.values.get("*")
+        if star is not None:
+            hidden = [name for name in POSITIONS[:5] if name not in self.values]
+            self.leave(f"the call: '{star.why}' was not understood; it gives {', '.join(hidden) or 'other options'}",
+                       star.line)
+            self.hidden.update(hidden)
         self.read_source()
         self.read_params()
+        self.translator = Translator(self.reader, set(self.params), self.sized)
+        self.read_restrictions()
         self.read_args()
         self.read_symbols()
         self.read_launch()
-        self.write_spec()
+        self.read_options()
+        self.read_defines()
         for name in self.values:
-            if name in ("texmem_args", "smem_args") and self.get(name) is not None:
-                self.left.append(f"{name}: texture and shared memory arguments are not read; see "
-                                 "docs/coming-from.md")
-            elif name == "compiler_options" and self.get(name) is not None:
-                self.notes.append(f"compiler_options {plain(self.get(name))} were left out; "
-                                  "nvrtc_options takes those that docs/adding-a-kernel.md lists")
-            elif name not in POSITIONS and name not in IGNORED and name not in (
-                    "cmem_args", "texmem_args", "smem_args", "block_size_names", "defines"):
-                self.notes.append(f"{name} was left out")
+            if name == "texmem_args" and self.get(name) is not None:
+                self.leave(f"{name}: texture memory is not read; see docs/coming-from.md")
+            elif name == "verify" and self.get(name) is not None:
+                self.notes.append("verify was left out: the reference and tolerances say what is right")
+            elif name not in READ and name not in IGNORED and name not in ("texmem_args", "verify"):
+                self.leave(f"{name}: no option of Kernel Tuner that the import knows")
+        self.write_spec()
 
     def read_source(self):
-        value = self.get("kernel_source")
-        path = value.text if isinstance(value, File) else value
-        more = []
-        if isinstance(value, Seq):
-            names = [plain(item) for item in value.items]
-            path, more = (names[0], names[1:]) if names else (None, [])
-        self.source_name = self.name + ".cu"
-        self.source = None
-        if not isinstance(path, str):
-            self.left.append("source: it is made by code; write it into " + self.source_name)
-            return
-        folder = self.reader.folder
-        if "\n" in path or "{" in path:
-            text = path
+        kernel = self.get("kernel_name")
+        language = self.values.get("lang", "")
+        language = language.upper() if isinstance(language, str) else ""
+        text, folder = self.source_text()
+        if not isinstance(kernel, str):
+            found = re.findall(r"__global__[^;{}()]*?\b(\w+)\s*\(", text or "")
+            self.function = found[0] if len(found) == 1 else ""
+            self.kernel = TO_WRITE
+            if not isinstance(self.values.get("kernel_name"), Unknown):  # else get() has said so
+                self.leave("entry: the kernel's name is no plain text; write the entry, an instance of a template with "
+                           "its arguments", part="kernel_name")
         else:
-            full = os.path.join(folder, path)
-            if not is_readable(full, self.reader.folder):
-                self.left.append(f"source: there is no file {path} of at most 1 MiB in the script's "
-                                 "folder; put it there")
-                return
-            folder = os.path.dirname(full)
-            with open(full, encoding="utf-8", errors="replace") as file:
-                text = file.read()
+            self.kernel = kernel
+            self.function = re.split(r"[<(]", kernel)[0].split("::")[-1].strip()
+        base = self.function or os.path.splitext(os.path.basename(self.reader.path))[0]
+        self.name = re.sub(r"[^a-z0-9_-]", "_", base.lower()).strip("_-")[:60] or "kernel"
+        self.name = self.name if self.name[0].isalpha() else "k" + self.name
+        self.source_name = self.name + ".cu"
+        self.source, self.headers = None, []
+        foreign = language if language not in LANGUAGES else "OpenCL" if text and re.search(
+            r"\b__kernel\b", text) and "__global__" not in text else ""
+        if text is None:
+            if not self.left or not self.left[-1].startswith(("source", "kernel_source")):
+                self.leave(f"source: it is made by code; write it into {self.source_name}", part="kernel_source")
+            self.foreign = foreign
+            return
+        self.foreign = foreign
         headers, missing = included_files(text, folder, self.reader.folder)
-        for name in missing + [m for m in more if m and os.path.basename(m) not in headers]:
-            self.left.append(f"header {name}: put it beside the spec, by its bare name, and list it")
+        for name in missing + [m for m in self.more if m and os.path.basename(m) not in headers]:
+            self.leave(f"header {name}: put it beside the spec, by its bare name, and list it")
         self.headers = sorted(headers)
         self.files.update(headers)
-        self.source = CudaSource(text, self.function)
+        source = CudaSource(text, self.function)
         self.files[self.source_name] = text
-        if not self.source.found:
-            self.left.append(f"source: no '__global__' function {self.function} in it")
-            self.source = None
-        elif self.source.is_template and "<" not in self.kernel:
-            self.left.append(f"entry: {self.kernel} is a template; name an instance of it, such as "
-                             f"{self.kernel}<float>")
+        if source.found:
+            self.source = source
+        if foreign:
+            self.leave(f"source: lang={foreign!r}: only CUDA kernels can be imported: write it in CUDA C++; of a "
+                       "function of the host, its kernel can be wrapped: docs/wrapping-a-kernel.md")
+        elif not source.found and self.kernel != TO_WRITE:
+            self.leave(f"source: no '__global__' function {self.function} in it")
+        elif source.found and source.is_template and "<" not in self.kernel:
+            self.leave(f"entry: {self.kernel} is a template; name an instance of it, such as {self.kernel}<float>")
+
+    def source_text(self):
+        """(text, folder); (None, ""): it is not known."""
+        value = self.get("kernel_source")
+        path = value.text if isinstance(value, File) else value
+        self.more = []
+        if isinstance(value, Seq):
+            names = [item.text if isinstance(item, File) else plain(item) for item in value.items]
+            path, self.more = (names[0], names[1:]) if names else (None, [])
+        if not isinstance(path, str):
+            return None, ""
+        folder = self.reader.folder
+        if "\n" in path or "{" in path:
+            known = getattr(path, "path", None)
+            return str(path), os.path.dirname(os.path.join(folder, known)) if known else folder
+        full = os.path.join(folder, path)
+        if not is_readable(full, folder):
+            self.leave(f"source: there is no file {path} of at most 1 MiB in the script's folder; put it there")
+            return None, ""
+        with open(full, encoding="utf-8", errors="replace") as file:
+            return file.read(), os.path.dirname(full)
 
     def read_params(self):
         value = self.get("tune_params")
         self.params = {}
         for name, values in (value.items if isinstance(value, Map) else {}).items():
-            known = plain(values)
+            known = plain(values) if isinstance(values, Seq) else None
+            if isinstance(values, Seq) and values.doubt:
+                self.leave(f"param {name}: {values.doubt} may change it, and was not followed")
             if not re.fullmatch(r"[A-Za-z_]\w*", str(name)):
-                self.left.append(f"params: a name was not understood: {name}")
+                self.leave(f"params: a name was not understood: {name}")
                 continue
-            if not isinstance(known, list) or not known:
-                self.left.append(f"param {name}: its values were not understood")
+            if not isinstance(known, list) or not known or any(isinstance(v, list) for v in known):
+                why = f"'{values.why}' was" if isinstance(values, Unknown) else "its values were"
+                self.leave(f"param {name}: {why} not understood", getattr(values, "line", 0))
                 continue
-            self.params[name] = [int(v) if isinstance(v, bool) else v for v in known]
+            known = list(dict.fromkeys(int(v) if isinstance(v, bool) else v for v in known))
+            if len(known) > VALUES_MAX or len(listed(known)) > VALUES_MAX:
+                self.leave(f"param {name}: it has {len(known)} values, {len(listed(known))} characters; a param has at "
+                           f"most {VALUES_MAX} of both: choose fewer")
+                known = known[:64]
+            odd = next((v for v in known if isinstance(v, str) and not re.fullmatch(r"\w{1,64}", v)), None)
+            if odd is not None:
+                self.leave(f"param {name}: the value {odd!r} cannot be a macro: letters, digits and '_'; give each a name, "
+                           "and say what it stands for in the source")
+            self.params[name] = known
         if not self.params:
-            self.left.append("params: tune_params was not understood")
-        restrictions = self.get("restrictions")
+            if not any(text.startswith(("tune_params", "param ")) for text in self.left):
+                self.leave("params: tune_params was not understood", part="tune_params")
+            self.params = {"left_to_write": [1]}
+
+    def read_restrictions(self):
+        value = self.get("restrictions")
         self.constraints = []
-        items = restrictions.items if isinstance(restrictions, Seq) else \
-            [restrictions] if restrictions is not None else []
-        for item in items:
-            text = self.constraint(item)
-            if text is not None:
-                self.constraints.append(text)
+        items = value.items if isinstance(value, Seq) else [value] if value is not None else []
+        for number, item in enumerate(items):
+            self.read_restriction(item, number)
         self.defaults = self.first_valid()
 
-    def constraint(self, item):
-        if isinstance(item, str):
-            return item
-        node = item.node if isinstance(item, Function) else None
-        body = getattr(node, "body", None)
-        if isinstance(node, ast.FunctionDef):
-            body = node.body[-1].value if len(node.body) == 1 and isinstance(
-                node.body[-1], ast.Return) else None
-        if body is None:
-            self.left.append("constraint: one is made by code; write it as an expression")
-            return None
-        names = [a.arg for a in node.args.args]
+    def read_restriction(self, item, number):
+        line = getattr(getattr(item, "node", None), "lineno", 0) or getattr(item, "line", 0) or self.line
+        if isinstance(item, Seq) and item.items and isinstance(item.items[0], Function):
+            item = item.items[0]  # a function with the names of its params
+        try:
+            if isinstance(item, str):
+                self.constraints.append(self.translator.text(item))
+                return
+            if not isinstance(item, Function):
+                raise Untranslatable(getattr(item, "why", "a restriction"))
+            text = self.translator.truth(item)
+            if item.real is None or self.agrees(text, item):
+                self.constraints.append(text)
+                return
+            error = Untranslatable(item.node, "its expression does not agree with it")
+        except Untranslatable as caught:
+            error, line = caught, caught.line or line
+        finally:
+            self.translator.steps = 0
+        allowed = allowed_configs(self.params, lambda config: tried(self.reader, item, config)) \
+            if isinstance(item, Function) else None
+        made = table(self.params, allowed, f"allowed_{number}") if allowed is not None else None
+        if made is None:
+            self.leave(f"constraint: {error}; write it as an expression", line)
+            return
+        self.lets += made[0]
+        self.constraints.append(made[1])
+        self.notes.append(f"constraint (line {line}): {error}, so it is the list of the {len(allowed)} configs that it "
+                          "allows, with the sizes of the script")
 
-        class Names(ast.NodeTransformer):
-            def visit_Subscript(self, inner):
-                is_param = isinstance(inner.value, ast.Name) and inner.value.id in names[:1]
-                if is_param and isinstance(inner.slice, ast.Constant):
-                    return ast.Name(str(inner.slice.value), ast.Load())
-                return self.generic_visit(inner)
-        return ast.unparse(ast.fix_missing_locations(Names().visit(body)))
+    def agrees(self, text, item):
+        """Whether an expression says what the function says, of all configs or of some thousand."""
+        for values in itertools.islice(itertools.product(*self.params.values()), 4096):
+            config = dict(zip(self.params, values))
+            real = tried(self.reader, item, config)
+            if real is None or real != self.evaluated(text, config):
+                return False
+        return True
+
+    def evaluated(self, text, config):
+        self.reader.steps = 0
+        scope = {name: Num(value) for name, value in self.size_values().items()}
+        scope.update({name: value if isinstance(value, str) else Num(value) for name, value in config.items()})
+        node = self.parsed.get(text)
+        return bool(plain(self.reader.value(node, scope)))
+
+    @property
+    def parsed(self):
+        return ParsedExpressions
 
     def holds(self, config):
-        scope = {name: value if isinstance(value, str) else Num(value)
-                 for name, value in config.items()}
         threads = 1
         for name in self.block_names():
             threads *= config.get(name, 1) if isinstance(config.get(name, 1), int) else 1
         if threads > THREADS_MAX:
             return False
+        scope = {name: Num(value) for name, value in self.size_values().items()}
+        scope.update({name: value if isinstance(value, str) else Num(value) for name, value in config.items()})
+        for name, text in self.lets:
+            scope[name] = self.reader.value(self.parsed.get(text), scope)
         for text in self.constraints:
-            try:
-                value = plain(self.reader.value(ast.parse(text, mode="eval").body, scope))
-            except SyntaxError:
-                continue
+            value = plain(self.reader.value(self.parsed.get(text), scope))
             if value is not None and not value:
                 return False
         return True
 
     def first_valid(self):
-        names = list(self.params)
-        tries = itertools.product(*self.params.values())
-        for values in itertools.islice(tries, TRIES_MAX):
-            config = dict(zip(names, values))
+        ordered = {name: self.widest_first(name, values) for name, values in self.params.items()}
+        for values in itertools.islice(itertools.product(*ordered.values()), TRIES_MAX):
+            config = dict(zip(ordered, values))
             self.reader.steps = 0
             if self.holds(config):
                 return config
-        self.notes.append("no config was found that the restrictions allow; choose the defaults")
+        self.leave("constraints: no config was found that they allow; see whether they are right, and choose the defaults")
         return {name: values[0] for name, values in self.params.items()}
+
+    def widest_first(self, name, values):
+        """The reference is the kernel at its default: of types, the widest is the one to agree with."""
+        if len(values) < 2 or not all(str(v) in TYPE_WIDTHS for v in values):
+            return values
+        ordered = sorted(values, key=lambda v: -TYPE_WIDTHS[v])
+        self.notes.append(f"param {name}: its values are types; the default, and so the reference, is the widest, "
+                          f"{ordered[0]}")
+        return ordered
 
     def block_names(self):
         names = plain(self.values.get("block_size_names")) if self.values.get("block_size_names") else None
-        return names if isinstance(names, list) else ["block_size_x", "block_size_y", "block_size_z"]
+        default = ["block_size_x", "block_size_y", "block_size_z"]
+        return [*names, *default[len(names):]] if isinstance(names, list) else default
 
     def read_args(self):
         value = self.get("arguments")
-        items = value.items if isinstance(value, Seq) else []
-        if not items:
-            self.left.append("args: the list of arguments was not understood")
+        items = items_of(value) if isinstance(value, Seq) else []
+        if not items and not any(text.startswith("arguments ") for text in self.left):
+            self.leave("args: the list of arguments was not understood", part="arguments")
         parameters = self.source.parameters if self.source else []
         if self.source and items and len(items) != len(parameters):
-            self.left.append(f"args: the script has {len(items)}, the kernel {len(parameters)}")
+            self.leave(f"args: the script has {len(items)}, the kernel {len(parameters)}")
         answer = self.get("answer")
         self.answers = [not (isinstance(a, Num) and a.value is None) for a in answer.items] \
             if isinstance(answer, Seq) else []
@@ -229,28 +308,39 @@ class Import:
             self.args.append(self.arg(index, name, parameter, item))
         self.guess_output()
 
+    def dtype(self, name, dtype):
+        """Of an arg; what no spec has is told by its own name."""
+        if dtype in SPEC_TYPES:
+            return dtype
+        self.leave(f"arg {name}: {dtype or 'its type'} is no type of a spec; those are {', '.join(SPEC_TYPES)}")
+        return TO_WRITE
+
     def arg(self, index, name, parameter, item):
         if isinstance(item, Scalar):
-            return {"name": name, "dtype": item.dtype, "value": self.sized(item.num)}
-        if isinstance(item, Num):
-            item = Scalar("i32" if isinstance(item.value, int) else "f64", item)
-            return self.arg(index, name, parameter, item)
+            if isinstance(item.num.value, (int, float)):
+                return {"name": name, "dtype": self.dtype(name, item.dtype), "value": self.sized(item.num)}
+            item = Unknown("its value", self.line)
+        if isinstance(item, Num) and isinstance(item.value, (int, float)):
+            dtype = "bool" if isinstance(item.value, bool) else "i32" if isinstance(item.value, int) else "f64"
+            if parameter is not None and not parameter.is_pointer:
+                dtype = parameter.dtype
+            return self.arg(index, name, parameter, Scalar(dtype, item))
         if not isinstance(item, Array):
             return self.unknown_arg(name, parameter, item)
         role = self.role(index, name, parameter, item)
         fill = None if role == "OUTPUT" else item.fill
-        return {"name": name, "dtype": item.dtype, "shape": self.shape(name, item), "role": role,
+        return {"name": name, "dtype": self.dtype(name, item.dtype), "shape": self.shape(name, item), "role": role,
                 "fill": fill}
 
     def unknown_arg(self, name, parameter, item):
         """What its author must write has a name that `kernel check` does not let pass."""
         why = f"'{item.why}'" if isinstance(item, Unknown) else "it"
+        line = getattr(item, "line", 0)
         dtype = parameter.dtype if parameter else "f32"
         if parameter and not parameter.is_pointer:
-            self.left.append(f"arg {name}: {why} was not understood; write its value")
+            self.leave(f"arg {name}: {why} was not understood; write its value", line)
             return {"name": name, "dtype": dtype, "value": TO_WRITE}
-        self.left.append(f"arg {name}: {why} was not understood; write its shape and fill, and "
-                         "look at its type and role")
+        self.leave(f"arg {name}: {why} was not understood; write its shape and fill, and look at its type and role", line)
         role = {"=": "OUTPUT", "+=": "INOUT"}.get(self.source.writes(name), "INPUT") \
             if self.source else "INPUT"
         return {"name": name, "dtype": dtype, "shape": [TO_WRITE], "role": role, "fill": None}
@@ -273,7 +363,13 @@ class Import:
         if written == "=" or answered:
             # What is filled with more than zeros may be meant to keep some of it.
             return "OUTPUT" if is_zero or answered else "INOUT"
-        return "OUTPUT" if self.source is None and is_zero else "INPUT"
+        if self.source is None:
+            return "OUTPUT" if is_zero else "INPUT"
+        if self.source.is_only_read(name):
+            return "INPUT"
+        self.notes.append(f"arg {name}: the kernel hands it on, so it may be written: it is an in-out; say "
+                          "ROLE_INPUT or ROLE_OUTPUT if it is one")
+        return "OUTPUT" if is_zero else "INOUT"
 
     def guess_output(self):
         """Of a kernel that hands its arguments on: the arrays that the script zeroes."""
@@ -288,15 +384,17 @@ class Import:
 
     def read_symbols(self):
         value = self.get("cmem_args")
+        if value is not None and not isinstance(value, Map):
+            self.leave("cmem_args: it was not understood")
         for name, item in (value.items if isinstance(value, Map) else {}).items():
             size = self.source.elements(name) if self.source else ""
             symbol = {"name": name, "dtype": "f32", "shape": [size or TO_WRITE], "symbol": True,
                       "fill": None}
             if isinstance(item, Array):
                 shape = self.shape(name, item)
-                symbol.update(dtype=item.dtype, shape=[size] if size else shape, fill=item.fill)
+                symbol.update(dtype=self.dtype(name, item.dtype), shape=[size] if size else shape, fill=item.fill)
             else:
-                self.left.append(f"cmem_args: {name} was not understood; write its type and fill")
+                self.leave(f"cmem_args: {name} was not understood; write its type and fill")
             if any(arg["name"] == name for arg in self.args):
                 symbol.update(name=name + "_symbol", variable=name)
             self.args.append(symbol)
@@ -306,214 +404,209 @@ class Import:
         names = re.findall(r"[A-Za-z_]\w*", num.show())
         for name in names:
             if name in self.params or name in (TO_WRITE, "min", "max", "int", "float", "round", "abs", "ceil",
-                                               "floor", "sum"):
+                                               "floor", "sum", "inf", "nan", "True", "False"):
                 continue
             self.sizes.setdefault(name, None)
         return num.show()
 
+    # The launch.
+
+    def translated(self, value, what):
+        """An expression, or a list of them, of a text or a function over the params; None, and it is left."""
+        try:
+            if isinstance(value, Function):
+                return self.translator.result(value)
+            if isinstance(value, str):
+                return self.translator.text(value)
+            if isinstance(value, (Num, Scalar)):
+                return self.sized(value.num if isinstance(value, Scalar) else value)
+            raise Untranslatable(getattr(value, "why", what))
+        except Untranslatable as error:
+            self.leave(f"{what}: {error}", error.line or getattr(value, "line", 0))
+            return None
+        finally:
+            self.translator.steps = 0
+
     def read_launch(self):
         value = self.get("problem_size")
         items = value.items if isinstance(value, Seq) else [value] if value is not None else []
+        if isinstance(value, Function):
+            made = self.translated(value, "launch: problem_size")
+            items = made if isinstance(made, list) else [made] if made is not None else []
+            items = [Num(0, item, tight=False) for item in items]
         self.grid = []
         names = self.block_names()
         for axis, item in enumerate(items[:3]):
-            if isinstance(item, Scalar):
-                item = item.num
-            if isinstance(item, str):
-                item = Num(0, item, tight=False)
-            if not isinstance(item, Num):
-                self.left.append("launch: problem_size was not understood")
-                break
-            if not item.text and isinstance(item.value, int) and item.value > 1:
-                item = Num(item.value, f"size_{'xyz'[axis]}")
-                self.sizes[item.text] = item.value
-            self.sized(item)
-            divisors = self.divisors("xyz"[axis], names[axis] if axis < len(names) else "")
-            self.grid.append(f"ceil_div({item.show()}, {' * '.join(divisors)})" if divisors
-                             else item.show())
-        if not items:
-            self.left.append("launch: problem_size was not understood")
-        self.block = [n if n in self.params else "256" if axis == 0 else "1"
-                      for axis, n in enumerate(names[:3])]
+            self.grid.append(self.extent("xyz"[axis], item, names[axis]))
+        if not items and value is None:
+            if not any(text.startswith("problem_size") for text in self.left):
+                self.leave("launch: problem_size was not understood", part="problem_size")
+        self.grid = self.grid or [TO_WRITE]
+        self.block = [n if n in self.params else default for n, default in zip(names[:3], DEFAULT_BLOCK)]
         while len(self.block) > 1 and self.block[-1] == "1":
             self.block.pop()
+        for axis in "xyz"[len(items):]:  # Kernel Tuner's size is one there
+            if self.get("grid_div_" + axis) is not None:
+                self.notes.append(f"grid_div_{axis}: problem_size has no {axis}, so it divides one")
+        smem = self.get("smem_args")
+        self.shared_bytes = ""
+        if smem is not None:
+            size = smem.items.get("size") if isinstance(smem, Map) else None
+            made = self.translated(size, "smem_args: its size") if size is not None else None
+            if size is None:
+                self.leave("smem_args: it has no 'size' that was understood; write launch.shared_bytes")
+            self.shared_bytes = made if isinstance(made, str) else TO_WRITE
+
+    def extent(self, axis, item, block_name):
+        if isinstance(item, Scalar):
+            item = item.num
+        if isinstance(item, (str, Function)):
+            made = self.translated(item, f"launch: problem_size of {axis}")
+            item = Num(0, made, tight=False) if isinstance(made, str) else None
+        if not isinstance(item, Num):
+            why = f"'{item.why}'" if isinstance(item, Unknown) else "its size"
+            self.leave(f"launch: problem_size: {why} of {axis} was not understood", getattr(item, "line", 0))
+            return TO_WRITE
+        if not item.text and isinstance(item.value, int) and item.value > 1:
+            item = Num(item.value, self.reader.dim_name(f"size_{axis}", item.value))
+            self.sizes[item.text] = item.value
+            self.bare.add(item.text)
+        self.sized(item)
+        divisors = self.divisors(axis, block_name)
+        if divisors is None:
+            return TO_WRITE
+        return f"ceil_div({item.show()}, {' * '.join(divisors)})" if divisors else item.show()
+
+    bare = set()  # sizes that the script has as numbers
 
     def divisors(self, axis, default):
         value = self.get("grid_div_" + axis)
         if value is None:
-            return [default] if default in self.params else []
-        known = plain(value)
-        if not isinstance(known, list):
-            self.left.append(f"launch: grid_div_{axis} was not understood")
-            return []
-        return [str(d) if re.fullmatch(r"\w+", str(d)) else f"({d})" for d in known]
+            unknown = isinstance(self.values.get("grid_div_" + axis), Unknown)
+            return None if unknown else [default] if default in self.params else []
+        made = []
+        for item in value.items if isinstance(value, Seq) else [value]:
+            text = self.translated(item, f"launch: grid_div_{axis}")
+            if not isinstance(text, str):
+                return None
+            made.append(text if re.fullmatch(r"\w+", text) else f"({text})")
+        return made
 
-    # The text.
+    # What the compiler is told.
 
-    def dims(self):
-        """The sizes' values, as the script has them: of names that it gave a plain number."""
-        values = {}
+    def read_options(self):
+        self.nvrtc_options, self.option_defines = [], {}
+        value = self.get("compiler_options") if not self.foreign else None  # they are of another compiler
+        options = [plain(item) for item in value.items] if isinstance(value, Seq) else [plain(value)]
+        waiting = "" if value is not None else None
+        for option in options if value is not None else ():
+            if not isinstance(option, str):
+                self.leave("compiler_options: an option was not understood")
+                continue
+            for word in option.split():
+                waiting = self.read_option(word, waiting)
+        if waiting:
+            self.leave(f"compiler_options: {waiting} has no value")
 
-        def visit(value):
-            if isinstance(value, Num):
-                if value.text in self.sizes and isinstance(value.value, int):
-                    values[value.text] = value.value
-            elif isinstance(value, Seq):
-                for item in value.items:
-                    visit(item)
-            elif isinstance(value, Array):
-                visit(Seq(value.shape))
-            elif isinstance(value, Scalar):
-                visit(value.num)
-        for value in list(self.values.values()) + list(self.reader.names.values()):
-            visit(value)
-        values.update({name: value for name, value in self.sizes.items() if value is not None})
-        for name in self.sizes:
-            if name not in values:
-                self.left.append(f"dim {name}: its value was not understood")
-        return {name: values.get(name, 1) for name in self.sizes}
-
-    def place_of(self, number):
-        """"stencil.cu:3", where a source has the number; else empty."""
-        for file, text in self.files.items():
-            for line, content in enumerate(text.split("\n"), 1):
-                if re.search(rf"\b{number}\b", content):
-                    return f"{file}:{line}"
+    def read_option(self, word, before):
+        """Returns the option that waits for its value."""
+        if before:
+            word = before + ("" if before == "-D" else "=") + word
+        word = re.sub(r"^--(define-macro|define-macro=)", "-D", word).replace("-D=", "-D", 1)
+        if word in ("-D", "-Xptxas", "-std", "--std", "-maxrregcount", "--maxrregcount", "-arch", "--gpu-architecture",
+                    "-gencode", "-Xcompiler", "--compiler-options"):
+            return word
+        if word.startswith("-D"):
+            name, _, text = word[2:].partition("=")
+            if re.fullmatch(r"[A-Za-z_]\w*", name):
+                self.option_defines[name] = text if "=" in word else "1"
+                return ""
+        long = word if word.startswith("--") else "-" + word
+        if word in NVRTC_WORDS or long in NVRTC_WORDS or re.fullmatch(r"--maxrregcount=\d+", long):
+            self.nvrtc_options.append(word if word in NVRTC_WORDS else long)
+        elif HARMLESS_OPTIONS.fullmatch(word) or word.startswith("-Xcompiler=") or word.startswith("--compiler-options="):
+            self.notes.append(f"compiler_options: {word} was left out: it changes no code of a kernel here")
+        else:
+            self.leave(f"compiler_options: {word} is none of nvrtc_options, which docs/adding-a-kernel.md lists; do "
+                       "without it, or write what it does into the source")
         return ""
 
-    def cpu_sizes(self, dims):
-        """Smaller ones for a CPU, unless the source has the number itself."""
-        fixed = {n: self.place_of(v) for n, v in dims.items() if v >= 256 and self.place_of(v)}
-        for name, place in fixed.items():
-            self.notes.append(f"dim {name}: {place} has its {dims[name]}, so a CPU gets no smaller one; see "
-                              "docs/coming-from.md")
-        sizes = {n: v for n, v in dims.items() if v >= 256 and n not in fixed}
-        total = 1
-        for value in dims.values():
-            total *= max(1, value)
-        while sizes and total > CPU_ELEMENTS_MAX:
-            name = max(sizes, key=sizes.get)
-            if sizes[name] % 2 or sizes[name] < 256:
-                break
-            sizes[name] //= 2
-            total //= 2
-        return sizes
-
-    def renamed(self, text, dims):
-        clash = {name: name + "_" for name in dims if name in RESERVED}
-        return ident_pattern(clash).sub(lambda m: clash[m.group(1)], text) if clash else text
-
-    def write_spec(self):
-        dims = self.dims()
-        lines = ["# proto-file: tune/v1/kernel.proto", "# proto-message: KernelSpec",
-                 f"# Imported from {os.path.basename(self.reader.path)}, line {self.line}.",
-                 f"name: {quoted(self.name)}", f"summary: {quoted('imported: ' + self.kernel)}",
-                 f"source: {quoted(self.source_name)}"]
-        lines += [f"headers: {quoted(h)}" for h in getattr(self, "headers", [])]
-        lines += [f"entry: {quoted(self.kernel)}", ""]
-        small = self.cpu_sizes(dims)
-        for name, value in dims.items():
-            on = f' on {{ target: "cpu" default_value: {small[name]} }}' \
-                if small.get(name, value) != value else ""
-            lines.append(f"dims {{ name: {quoted(self.renamed(name, dims))} default_value: {value} "
-                         f"min: 1{on} }}")
-        floats = [a["dtype"] for a in self.args if "shape" in a and a["dtype"] in FLOATS]
-        lines += [f"dtypes: {quoted(floats[0] if floats else 'f32')}", ""]
-        for name, values in self.params.items():
-            text = ", ".join(literal(v) for v in values)
-            lines.append(f"params {{ name: {quoted(name)} values: {quoted('[' + text + ']')} "
-                         f"default_value: {quoted(literal(self.defaults[name]))} }}")
-        lines += [f"constraints {{ expression: {quoted(self.renamed(text, dims))} }}"
-                  for text in self.constraints]
-        lines += self.define_lines() + [""] + [self.arg_line(arg, dims) for arg in self.args]
-        grid = " ".join(f"grid: {quoted(self.renamed(g, dims))}" for g in self.grid)
-        block = " ".join(f"block: {quoted(b)}" for b in self.block)
-        lines += [f"launch {{ {grid} {block} }}", ""]
-        lines += self.work_lines(dims) + self.reference_lines(dims)
-        self.files[self.name + ".textproto"] = "\n".join(lines) + "\n"
-
-    def define_lines(self):
-        defines = self.get("defines")
-        lines = []
-        for name, value in (defines.items if isinstance(defines, Map) else {}).items():
-            known = plain(value)
-            if known is None:
-                self.left.append(f"define {name}: its value was not understood")
+    def read_defines(self):
+        self.defines = {}
+        value = self.get("defines")
+        if value is not None and not isinstance(value, Map):
+            self.leave("defines: it was not understood")
+        given = {**self.option_defines, **(value.items if isinstance(value, Map) else {})}
+        for name, item in given.items():
+            if isinstance(item, Function):
+                text = self.translated(item, f"define {name}")
+            elif isinstance(item, str):
+                text = item if re.fullmatch(r"-?\d+", item) else repr(item)
+            elif isinstance(plain(item), (int, float)):
+                text = self.sized(item.num if isinstance(item, Scalar) else item)
+            else:
+                self.leave(f"define {name}: its value was not understood", getattr(item, "line", 0))
+                text = TO_WRITE
+            if name in self.params:  # the param is a macro of that name already
+                if text != name:
+                    self.notes.append(f"define {name}: the param of that name is the macro")
                 continue
-            lines.append(f"defines {{ name: {quoted(name)} value: {quoted(literal(known))} }}")
-        return lines
+            self.defines[name] = text if isinstance(text, str) else TO_WRITE
+        if isinstance(value, Map):
+            self.notes.append("defines: Kernel Tuner defines these alone; here the params are macros, too")
+        self.define_what_kernel_tuner_does()
 
-    def arg_line(self, arg, dims):
-        if "shape" not in arg:
-            return (f"args {{ name: {quoted(arg['name'])} scalar {{ dtype: {quoted(arg['dtype'])} "
-                    f"value: {quoted(self.renamed(arg['value'], dims))} }} }}")
-        shape = " ".join(f"shape: {quoted(self.renamed(s, dims))}" for s in arg["shape"])
-        fill = arg["fill"]
-        text = ""
-        if fill is not None and fill.kind:
-            low = f" low: {fill.low}" if fill.low else ""
-            high = f" high: {fill.high}" if fill.high else ""
-            if fill.high_text:
-                high = f" high_expression: {quoted(self.renamed(fill.high_text, dims))}"
-            text = f" fill {{ kind: {fill.kind}{low}{high} }}"
-        if "symbol" in arg:
-            variable = f" variable: {quoted(arg['variable'])}" if "variable" in arg else ""
-            return (f"args {{ name: {quoted(arg['name'])} symbol {{ dtype: {quoted(arg['dtype'])} "
-                    f"{shape}{variable}{text} }} }}")
-        return (f"args {{ name: {quoted(arg['name'])} buffer {{ dtype: {quoted(arg['dtype'])} "
-                f"{shape} role: ROLE_{arg['role']}{text} }} }}")
+    def define_what_kernel_tuner_does(self):
+        """Its own macros, where a source asks for them."""
+        texts = "\n".join(self.files.values())
+        own = {"kernel_tuner": "1"}
+        for axis, name in zip(range(3), self.block_names()):
+            own[name] = self.block[axis] if axis < len(self.block) else "1"
+            own[f"grid_size_{'xyz'[axis]}"] = self.grid[axis] if axis < len(self.grid) else "1"
+        for name, text in own.items():
+            if name not in self.defines and name not in self.params and re.search(rf"\b{name}\b", texts):
+                self.defines[name] = text
 
-    def work_lines(self, dims):
-        terms = []
-        for arg in self.args:
-            if "role" in arg:
-                times = SIZES.get(arg["dtype"], 4) * (2 if arg["role"] == "INOUT" else 1)
-                sizes = " * ".join(s if re.fullmatch(r"\w+", s) else f"({s})" for s in arg["shape"])
-                terms.append(f"{times} * {sizes}")
-        text = self.renamed(" + ".join(terms) or "0", dims)
-        self.notes.append("work: bytes are those of the arguments; add flops and peak for rates of "
-                          "computing")
-        return [f"work {{ bytes: {quoted(text)} }}"]
-
-    def reference_lines(self, dims):
-        outputs = [a for a in self.args if a.get("role") in ("OUTPUT", "INOUT")]
-        types = {a["dtype"] for a in outputs if a["dtype"] in FLOATS}
-        if not outputs:
-            self.left.append("roles: no argument is seen to be written; one must be ROLE_OUTPUT")
-        if len(types) > 1 or types & {"f16", "bf16"}:
-            self.left.append("reference: outputs of 16 bits, or of several types, need one of "
-                             "their own; see docs/adding-a-kernel.md")
-            return []
-        self.notes.append("reference: the kernel itself with its default config. It shows that "
-                          "configs agree, not that they are right: write a plain one")
-        def settled(text):
-            pattern = ident_pattern(self.params) if self.params else None
-            text = self.renamed(text, dims)
-            return pattern.sub(lambda m: str(self.defaults[m.group(1)]), text) if pattern else text
-        grid = " ".join(f"grid: {quoted(settled(g))}" for g in self.grid)
-        block = " ".join(f"block: {quoted(settled(b))}" for b in self.block)
-        dtype = (types or {"f32"}).pop()
-        atol = plain(self.get("atol"))
-        lines = ["# The kernel itself, with its default config. Write a plain one instead.",
-                 f"reference {{ entry: {quoted(self.kernel)} dtype: {quoted(dtype)} "
-                 f"launch {{ {grid} {block} }} }}"]
-        if dtype == "f32":
-            lines.append("tolerances { dtype: \"f32\" rtol: 1e-4 atol: "
-                         f"{atol if isinstance(atol, (int, float)) else 1e-4} }}")
-        return lines
+    def settled(self, text, dims):
+        """With the default config's values in the place of the params."""
+        pattern = ident_pattern(self.params) if self.params else None
+        text = self.renamed(text, dims)
+        return pattern.sub(lambda m: str(self.defaults[m.group(1)]), text) if pattern else text
 
 
-def run(path, wanted):
+class ParsedExpressions:
+    """Trees of expressions, which are evaluated once for each config."""
+    trees = {}
+
+    @classmethod
+    def get(cls, text):
+        import ast
+        if text not in cls.trees:
+            cls.trees[text] = ast.parse(text, mode="eval").body
+        return cls.trees[text]
+
+
+def calls_of(path):
+    """(reader, calls) of a script that is read."""
     reader = Reader(path, "tune_kernel")
-    calls = reader.read()
+    return reader, reader.read()
+
+
+def run(path, wanted, reader=None, calls=None):
+    if reader is None:
+        reader, calls = calls_of(path)
     if not calls:
-        raise Unreadable(f"{path}: no call of tune_kernel was met")
+        lines = reader.lines_of_calls()
+        where = f"the call of tune_kernel at line {lines[0]} is not reached: write what leads to it more plainly, or run the " \
+                "script: tunectl import --run" if lines else "no call of tune_kernel was met, nor a function with " \
+                "@triton.autotune or @triton.jit"
+        raise Unreadable(f"{path}: {where}")
     if not 1 <= wanted <= len(calls):
         raise Unreadable(f"{path}: there are {len(calls)} calls of tune_kernel, no number {wanted}")
     line, node, positional, by_name = calls[wanted - 1]
     made = Import(reader, line, node, {**dict(zip(POSITIONS, positional)), **by_name})
-    made.make()
     made.left += [text for _, _, text in reader.passed_over[:reader.passed_over_at[wanted - 1]]]
+    made.make()
     if len(calls) > 1:
         counts = collections.Counter(call[0] for call in calls)
         lines = ", ".join(f"{at} ({times} times)" if times > 1 else str(at)

@@ -2,9 +2,11 @@
 """Reads a script of another tuner, found out by what it calls, and prints one JSON object: the folder's
 files, what is left to write before it sweeps, and what its author should know."""
 import json
+import os
 import sys
 
 import kernel_tuner
+import kernel_tuner_run
 import triton_script
 from script_reader import Unreadable
 
@@ -18,12 +20,22 @@ def line_of(error):
     return line
 
 
+def ran(path, text, wanted, arguments):
+    """What the script is seen to do when it runs."""
+    if triton_script.is_triton(text):
+        return triton_script.run(path, text, wanted, arguments)
+    return kernel_tuner_run.run(path, wanted, arguments)
+
+
 def main():
     sys.setrecursionlimit(20_000)
-    path, wanted = sys.argv[1], int(sys.argv[2])
+    path, wanted, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3:4]
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(1 << 20)
+        if mode == ["--run"]:
+            print(json.dumps(ran(os.path.abspath(path), text, wanted, sys.argv[4:])))
+            return
         if triton_script.is_triton(text):
             answer = triton_script.run(path, text, wanted)
         else:

@@ -8,12 +8,13 @@ import math
 import operator
 import os
 
-from script_values import (DTYPES, LIST_MAX, Array, DType, Fill, Function, Generator, Map, Module, Num,
-                           Scalar, Seq, Unknown, as_shape, call_library, cast, dtype_of, plain,
-                           product, snapshot, total, unknown_at)
+from script_calls import BUILTIN_TYPES, DEPTH_MAX, Calls, Return, Starred
+from script_modules import Imports, LoadedModule, Modules
+from script_objects import Class, Instance, Path, bound_member, formatted, is_property, path_attribute, percent
+from script_values import (DTYPES, LIST_MAX, Array, DType, Fill, Function, Map, Module, Num, Scalar, Scope, Seq, Unknown,
+                           items_of, plain, product, total, unknown_at)
 
 STEPS_MAX = 500_000
-DEPTH_MAX = 30
 BITS_MAX = 256  # of a number
 TEXT_MAX = 1 << 20
 
@@ -22,10 +23,16 @@ class Unreadable(Exception):
     """Nothing can be made of the script."""
 
 
-class Return(Exception):
-    def __init__(self, value):
-        super().__init__()
-        self.value = value
+class Break(Exception):
+    pass
+
+
+class Continue(Exception):
+    pass
+
+
+LOOP_MAX = 10_000  # turns of a `while`
+ARRAY_MODULES = {"numpy", "np", "cupy", "cp", "ml_dtypes"}
 
 
 OPERATORS = {ast.Add: (operator.add, "+"), ast.Sub: (operator.sub, "-"),
@@ -43,7 +50,7 @@ def is_none(node):
     return isinstance(node, ast.Constant) and node.value is None
 
 
-class Reader:
+class Reader(Imports, Calls):
     """Walks a script; `calls` are the tuning calls it met: (line, positional, by name)."""
 
     def __init__(self, path, entry):
@@ -54,8 +61,13 @@ class Reader:
         self.passed_over = []  # statements that were not followed: (line, names that they give values, what to say)
         self.passed_over_at = []  # of each call: how many came before it
         self.names = {}  # every name that was ever given a value
+        self.sizes = {}  # names of plain numbers: {value: the dim's name}
         self.steps = 0
         self.depth = 0
+        self.scope = Scope({})
+        self.modules = Modules(path)
+        self.where = ""  # in which other module, for people
+        self.too_much = Unreadable
 
     def read(self):
         with open(self.path, encoding="utf-8") as file:
@@ -64,13 +76,27 @@ class Reader:
             tree = ast.parse(text, self.path)
         except (SyntaxError, ValueError) as error:
             raise Unreadable(f"{self.path}: no Python 3: {error}") from error
-        scope = {"__file__": os.path.abspath(self.path), "__name__": "__main__"}
-        self.block(tree.body, scope)
-        # Functions that nobody calls with what we know: tune(), main().
+        self.tree = tree
+        scope = Scope({"__file__": os.path.abspath(self.path), "__name__": "__main__"})
+        self.module_block(tree.body, scope)
+        # Functions that nobody calls with what we know: tune(), main(), methods.
         for node in tree.body:
             if not self.calls and isinstance(node, ast.FunctionDef) and self.tunes(node):
-                self.call_function(Function(node, scope), [], {}, node.lineno)
+                self.call_function(Function(node, scope), [], self.fixtures(node, scope), node.lineno)
+            elif not self.calls and isinstance(node, ast.ClassDef) and self.tunes(node):
+                self.call_methods(node, scope)
         return self.calls
+
+    def module_block(self, body, scope):
+        """A module that raises an exception ends there."""
+        try:
+            self.block(body, scope)
+        except Return:
+            pass
+
+    def lines_of_calls(self):
+        return [node.lineno for node in ast.walk(self.tree)
+                if isinstance(node, ast.Call) and self.name_of(node.func) == self.entry]
 
     def tunes(self, node):
         return any(isinstance(inner, ast.Call) and self.name_of(inner.func) == self.entry
@@ -93,19 +119,47 @@ class Reader:
             method = getattr(self, "do_" + type(node).__name__, None)
             if method is not None:
                 method(node, scope)
+            elif not isinstance(node, (ast.Pass, ast.Assert)):
+                self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node)[:60]}' was not followed")
 
-    def do_Import(self, node, scope):
-        for alias in node.names:
-            scope[alias.asname or alias.name.split(".")[0]] = Module(alias.name)
-
-    def do_ImportFrom(self, node, scope):
-        for alias in node.names:
-            name = alias.asname or alias.name
-            known = DTYPES.get(alias.name)
-            scope[name] = DType(known) if known else Module(f"{node.module}.{alias.name}")
+    @staticmethod
+    def foreign(node, alias):
+        known = DTYPES.get(alias.name) if (node.module or "").split(".")[0] in ARRAY_MODULES else None
+        return DType(known) if known else Module(f"{'.' * node.level}{node.module or ''}.{alias.name}")
 
     def do_FunctionDef(self, node, scope):
         scope[node.name] = Function(node, scope)
+
+    def do_ClassDef(self, node, scope):
+        members = Scope(scope)
+        self.block(node.body, members)
+        own = {name: value for name, value in members.items() if name not in scope or scope[name] is not value}
+        bases = [scope.get(self.name_of(base)) for base in node.bases]
+        scope[node.name] = Class(node, own, [base for base in bases if isinstance(base, Class)])
+
+    def do_Global(self, node, scope):
+        scope.outside.update(node.names)
+
+    do_Nonlocal = do_Global
+
+    def do_Break(self, node, scope):
+        raise Break
+
+    def do_Continue(self, node, scope):
+        raise Continue
+
+    def do_Raise(self, node, scope):
+        """What follows is not run: the names that it would have given values are those of before."""
+        raise Return(Unknown("an exception", node.lineno))
+
+    def do_Delete(self, node, scope):
+        for target in node.targets:
+            container = self.value(target.value, scope) if isinstance(target, ast.Subscript) else None
+            key = plain(self.value(target.slice, scope)) if isinstance(target, ast.Subscript) else None
+            if isinstance(container, Map) and key in container.items:
+                del container.items[key]
+            elif isinstance(container, (Map, Seq)):
+                container.doubt = container.doubt or f"line {node.lineno}: '{ast.unparse(node)[:60]}'"
 
     def do_Expr(self, node, scope):
         self.value(node.value, scope)
@@ -128,12 +182,27 @@ class Reader:
 
     def do_If(self, node, scope):
         test = self.truth(node.test, scope)
+        if test is None and all(isinstance(inner, ast.Raise) for inner in node.body):
+            test = False  # the script goes on, or there is nothing to import
         if test is None:
             self.pass_over(node, f"if (line {node.lineno}): '{ast.unparse(node.test)[:80]}' was not understood; "
                                  "it was taken to hold")
         self.block(node.body if test is not False else node.orelse, scope)
 
     def do_While(self, node, scope):
+        for _ in range(LOOP_MAX):
+            test = self.truth(node.test, scope)
+            if test is False:
+                self.block(node.orelse, scope)
+                return
+            if test is None:
+                break
+            try:
+                self.block(node.body, scope)
+            except Break:
+                return
+            except Continue:
+                pass
         self.pass_over(node, f"while (line {node.lineno}): how often it runs is not known; it was left out")
 
     def truth(self, node, scope):
@@ -158,7 +227,7 @@ class Reader:
                                                    and self.name_of(inner.func) == self.entry):
                 names.add("")
         if names:
-            self.passed_over.append((node.lineno, names, text))
+            self.passed_over.append((node.lineno, names, text + self.where))
 
     def do_With(self, node, scope):
         for item in node.items:
@@ -175,18 +244,35 @@ class Reader:
         self.block(node.orelse + node.finalbody, scope)
 
     def do_For(self, node, scope):
-        values = self.value(node.iter, scope)
-        items = values.items if isinstance(values, (Seq, Map)) else [Unknown("a loop", node.lineno)]
-        for item in items:
-            self.assign(node.target, Num(item) if isinstance(item, str) else item, scope)
-            self.block(node.body, scope)
+        items = items_of(self.value(node.iter, scope))
+        if items is None:
+            self.pass_over(node, f"for (line {node.lineno}): '{ast.unparse(node.iter)[:60]}' was not understood; "
+                                 "its body was read once")
+            items = [Unknown("a loop", node.lineno)]
+        for item in list(items):
+            self.assign(node.target, Num(item.value) if isinstance(item, Num) else item, scope)
+            try:
+                self.block(node.body, scope)
+            except Break:
+                return
+            except Continue:
+                pass
+        self.block(node.orelse, scope)
 
     def assign(self, target, value, scope):
         if isinstance(target, ast.Name):
-            scope[target.id] = self.named(value, target.id)
-            self.names[target.id] = scope[target.id]
+            value = self.named(value, target.id)
+            if isinstance(scope, Scope):
+                scope.set(target.id, value)
+            else:
+                scope[target.id] = value
+            self.names[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
-            items = value.items if isinstance(value, Seq) else []
+            items = items_of(value) or []
+            star = next((i for i, inner in enumerate(target.elts) if isinstance(inner, ast.Starred)), None)
+            if star is not None and len(items) >= len(target.elts) - 1:
+                end = len(items) - (len(target.elts) - star - 1)
+                items = [*items[:star], Seq(items[star:end]), *items[end:]]
             for index, inner in enumerate(target.elts):
                 known = index < len(items)
                 self.assign(inner, items[index] if known else Unknown("not known", target.lineno),
@@ -197,20 +283,36 @@ class Reader:
             if isinstance(container, Map):
                 # Under a name that no key has, so that it is not lost.
                 container.items[f"(line {target.lineno})" if key is None else key] = value
+            elif isinstance(container, Seq) and isinstance(key, int) and -len(container.items) <= key < len(container.items):
+                container.items[key] = value
+            elif isinstance(container, Seq):
+                container.doubt = container.doubt or f"line {target.lineno}: '{ast.unparse(target)[:60]} = ...'"
+            elif isinstance(container, Array):
+                container.note = container.note or f"line {target.lineno} sets parts of it"
+        elif isinstance(target, ast.Attribute):
+            owner = self.value(target.value, scope)
+            if isinstance(owner, Instance):
+                owner.attributes[target.attr] = self.named(value, target.attr)
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, value, scope)
 
-    @staticmethod
-    def named(value, name):
+    def named(self, value, name):
         """A plain size is a dim of its name from here on."""
         def is_size(item):
             return isinstance(item, Num) and type(item.value) is int and not item.text
         if is_size(value):
-            return Num(value.value, name)
+            return Num(value.value, self.dim_name(name, value.value))
         if isinstance(value, Scalar) and is_size(value.num):
-            return Scalar(value.dtype, Num(value.num.value, name))
+            return Scalar(value.dtype, Num(value.num.value, self.dim_name(name, value.num.value)))
         if isinstance(value, Seq) and 1 < len(value.items) <= 3 and all(map(is_size, value.items)):
-            return Seq([Num(item.value, f"{name}_{axis}")
-                        for item, axis in zip(value.items, "xyz")])
+            return Seq([Num(item.value, self.dim_name(f"{name}_{axis}", item.value))
+                        for item, axis in zip(value.items, "xyz")], value.doubt)
         return value
+
+    def dim_name(self, name, value):
+        """One name has one value: another of the same name has a number behind it."""
+        known = self.sizes.setdefault(name, {})
+        return known.setdefault(value, f"{name}_{len(known) + 1}" if known else name)
 
     # Expressions.
 
@@ -228,7 +330,17 @@ class Reader:
     def of_Constant(self, node, scope):
         return node.value if isinstance(node.value, str) else Num(node.value)
 
+    @staticmethod
+    def is_wanted(module):
+        """A value of another module, by its name: constants are written so."""
+        last = module.name.rpartition(".")[2]
+        return "." in module.name.strip(".") and last.isupper() and not isinstance(module, LoadedModule)
+
     def of_Name(self, node, scope):
+        if isinstance(scope.get(node.id), Module) and isinstance(node.ctx, ast.Load) and self.is_wanted(scope[node.id]):
+            return Unknown(f"'{node.id}' is of module {scope[node.id].name.rpartition('.')[0]}", node.lineno)
+        if node.id not in scope and node.id in BUILTIN_TYPES:
+            return DType(BUILTIN_TYPES[node.id])
         return scope.get(node.id, Unknown(f"'{node.id}' is not known", node.lineno))
 
     def of_Tuple(self, node, scope):
@@ -236,19 +348,29 @@ class Reader:
         for item in node.elts:
             if isinstance(item, ast.Starred):
                 inner = self.value(item.value, scope)
-                items += inner.items if isinstance(inner, Seq) else [Unknown("*", node.lineno)]
+                known = items_of(inner)
+                items += known if known is not None else [Starred(ast.unparse(item)[:60], node.lineno)]
             else:
                 items.append(self.value(item, scope))
         return Seq(items)
 
     of_List = of_Tuple
+    of_Set = of_Tuple
+
+    def of_NamedExpr(self, node, scope):
+        value = self.value(node.value, scope)
+        self.assign(node.target, value, scope)
+        return value
 
     def of_Dict(self, node, scope):
         items = {}
         for key, value in zip(node.keys, node.values):
-            known = plain(self.value(key, scope)) if key is not None else None
-            if known is not None:
-                items[known] = self.value(value, scope)
+            made = self.value(value, scope)
+            if key is None:  # **more
+                items.update(made.items if isinstance(made, Map) else {f"(line {value.lineno})": made})
+                continue
+            known = plain(self.value(key, scope))
+            items[f"(line {key.lineno})" if known is None or isinstance(known, list) else known] = made
         return Map(items)
 
     def of_Lambda(self, node, scope):
@@ -259,8 +381,12 @@ class Reader:
         for part in node.values:
             inner = part.value if isinstance(part, ast.FormattedValue) else part
             known = plain(self.value(inner, scope))
+            if isinstance(part, ast.FormattedValue) and known is not None:
+                spec = self.value(part.format_spec, scope) if part.format_spec is not None else ""
+                conversion = f"!{chr(part.conversion)}" if part.conversion > 0 else ""
+                known = formatted(f"{{{conversion}:{spec}}}", [known], {}) if isinstance(spec, str) else None
             if known is None:
-                return Unknown("a formatted text", node.lineno)
+                return unknown_at(node)
             parts.append(str(known))
         return "".join(parts)[:TEXT_MAX]
 
@@ -320,6 +446,15 @@ class Reader:
             return Seq((left.items + right.items)[:LIST_MAX])
         if isinstance(node.op, ast.Add) and isinstance(left, str) and isinstance(right, str):
             return (left + right)[:TEXT_MAX]
+        if isinstance(node.op, ast.Mod) and isinstance(left, str):
+            made = percent(left, right)
+            return unknown_at(node) if made is None else made
+        if isinstance(node.op, ast.Mult) and isinstance(left, str) and isinstance(plain(right), int):
+            return left * min(plain(right), TEXT_MAX // max(1, len(left)))
+        if isinstance(node.op, ast.Div) and isinstance(left, Path) and isinstance(right, (str, Path)):
+            return Path(os.path.join(left.text, right if isinstance(right, str) else right.text))
+        if isinstance(node.op, ast.BitOr) and isinstance(left, Map) and isinstance(right, Map):
+            return Map({**left.items, **right.items})
         known = OPERATORS.get(type(node.op))
         if known is None or not isinstance(left, Num) or not isinstance(right, Num):
             return unknown_at(node)
@@ -352,26 +487,49 @@ class Reader:
 
     def of_ListComp(self, node, scope):
         results = []
-        inner = dict(scope)
-
-        def go(level):
-            if level == len(node.generators):
-                results.append(self.value(node.elt, inner))
-                return
-            generator = node.generators[level]
-            values = self.value(generator.iter, inner)
-            for item in values.items if isinstance(values, Seq) else []:
-                # Inside a comprehension a number is that number, not a dim.
-                bare = Num(item.value) if isinstance(item, Num) else item
-                for target in ast.walk(generator.target):
-                    if isinstance(target, ast.Name):
-                        inner[target.id] = bare
-                if all(plain(self.value(test, inner)) for test in generator.ifs):
-                    go(level + 1)
-        go(0)
+        if not self.comprehend(node, scope, lambda inner: results.append(self.value(node.elt, inner))):
+            return unknown_at(node)
         return Seq(results[:LIST_MAX])
 
     of_GeneratorExp = of_ListComp
+    of_SetComp = of_ListComp
+
+    def of_DictComp(self, node, scope):
+        items = {}
+
+        def add(inner):
+            key = plain(self.value(node.key, inner))
+            items[f"(line {node.lineno})" if key is None or isinstance(key, list) else key] = self.value(node.value, inner)
+        return Map(items) if self.comprehend(node, scope, add) else unknown_at(node)
+
+    def comprehend(self, node, scope, add):
+        """Calls `add` with the names of each turn. False: what it runs over, or a condition, is not known."""
+        inner = Scope(scope)
+
+        def go(level):
+            if level == len(node.generators):
+                add(inner)
+                return True
+            generator = node.generators[level]
+            items = items_of(self.value(generator.iter, inner))
+            if items is None:
+                return False
+            for item in items:
+                # Inside a comprehension a number is that number, not a dim.
+                self.bind(generator.target, item, inner)
+                tests = [self.truth(test, inner) for test in generator.ifs]
+                if None in tests or (all(tests) and not go(level + 1)):
+                    return False
+            return True
+        return go(0)
+
+    def bind(self, target, item, scope):
+        if isinstance(target, (ast.Tuple, ast.List)):
+            items = items_of(item) or []
+            for index, inner in enumerate(target.elts):
+                self.bind(inner, items[index] if index < len(items) else Unknown("not known", target.lineno), scope)
+        elif isinstance(target, ast.Name):
+            scope[target.id] = Num(item.value) if isinstance(item, Num) else item
 
     def of_Subscript(self, node, scope):
         container = self.value(node.value, scope)
@@ -384,16 +542,22 @@ class Reader:
         try:
             if isinstance(container, str) and isinstance(key, int):
                 return container[key]
-            if isinstance(container, (Seq, Map)) and key is not None:
+            if isinstance(container, Seq) and isinstance(key, int) or isinstance(container, Map) and key is not None:
                 return container.items[key]
+            if isinstance(container, Module) and container.name == "sys.argv" and key == 0:
+                return self.path
         except (KeyError, IndexError, TypeError):
             pass
         return unknown_at(node)
 
     def of_Attribute(self, node, scope):
         base = self.value(node.value, scope)
+        if isinstance(base, LoadedModule) and node.attr in base.scope:
+            return base.scope[node.attr]
         if isinstance(base, Module):
-            if node.attr in DTYPES:
+            if f"{base.name}.{node.attr}" == "sys.argv":
+                return Seq([self.path])  # as if the script ran without arguments
+            if node.attr in DTYPES and base.name.split(".")[0] in ARRAY_MODULES:
                 return DType(DTYPES[node.attr])
             return Num(math.pi) if node.attr == "pi" else Module(f"{base.name}.{node.attr}")
         if isinstance(base, Array):
@@ -405,85 +569,15 @@ class Reader:
                 return dataclasses.replace(base, shape=base.shape[::-1])
             if node.attr == "dtype":
                 return DType(base.dtype)
-        return unknown_at(node)
-
-    def of_Call(self, node, scope):
-        positional = self.of_Tuple(ast.Tuple(node.args, ast.Load(), lineno=node.lineno), scope).items
-        by_name = {}
-        for keyword in node.keywords:
-            value = self.value(keyword.value, scope)
-            if keyword.arg is not None:
-                by_name[keyword.arg] = value
-            elif isinstance(value, Map):
-                by_name.update({str(k): v for k, v in value.items.items()})
-        name = self.name_of(node.func)
-        if name == self.entry:
-            # As they are now: a script changes its params between its calls.
-            self.passed_over_at.append(len(self.passed_over))
-            self.calls.append((node.lineno, node, *snapshot([positional, by_name])))
-            return Seq([Seq([]), Map({})])
-        if isinstance(node.func, ast.Attribute):
-            base = self.value(node.func.value, scope)
-            if not isinstance(base, Module):
-                return self.method(base, name, positional, by_name, node)
-        else:
-            known = scope.get(name)
-            if isinstance(known, Function):
-                return self.call_function(known, positional, by_name, node.lineno)
-            if isinstance(known, DType):
-                return cast(known.name, positional, node)
-        return call_library(name, positional, by_name, node, self.folder)
-
-    def call_function(self, function, positional, by_name, line):
-        self.depth += 10
-        if self.depth > DEPTH_MAX * 10:
-            self.depth -= 10
-            return Unknown("a recursion", line)
-        arguments = function.node.args
-        scope = dict(function.scope)
-        names = [a.arg for a in arguments.args]
-        defaults = [self.value(d, function.scope) for d in arguments.defaults]
-        for name, default in zip(names[len(names) - len(defaults):], defaults):
-            scope[name] = default
-        for name in names[:len(names) - len(defaults)]:
-            scope[name] = Unknown(f"'{name}' is given by the caller", line)
-        scope.update(zip(names, positional))
-        scope.update({k: v for k, v in by_name.items() if k in names})
-        try:
-            if isinstance(function.node, ast.Lambda):
-                return self.value(function.node.body, scope)
-            self.block(function.node.body, scope)
-            return Num(None)
-        except Return as result:
-            return result.value
-        finally:
-            self.depth -= 10
-
-    def method(self, base, name, positional, by_name, node):
-        if isinstance(base, Array):
-            if name == "astype":
-                dtype = positional[0] if positional else by_name.get("dtype")
-                return dataclasses.replace(base, dtype=dtype_of(dtype) or base.dtype)
-            if name in ("copy", "flatten", "ravel"):
-                return base
-            if name == "reshape":
-                shape = as_shape(positional[0] if len(positional) == 1 else Seq(positional))
-                whole = shape and all(type(n.value) is int and n.value > 0 for n in shape)
-                return dataclasses.replace(base, shape=shape) if whole else base
-        if isinstance(base, Map) and name in ("keys", "values", "items", "update"):
-            if name == "update" and positional and isinstance(positional[0], Map):
-                base.items.update(positional[0].items)
-            return Seq([Num(k) if not isinstance(k, str) else k for k in base.items]
-                       if name == "keys" else list(base.items.values()))
-        if isinstance(base, Seq) and name == "append" and positional:
-            base.items.append(positional[0])
-            return Num(None)
-        if isinstance(base, str) and name in ("strip", "rstrip", "lstrip"):
-            return getattr(base, name)()
-        if isinstance(base, str) and name == "replace" and all(isinstance(p, str) for p in positional):
-            return base.replace(*positional[:2])[:TEXT_MAX]
-        if isinstance(base, Unknown) and base.why == "a file" and name == "read":
-            return base.text
-        if isinstance(base, Generator):
-            return call_library(name, positional, by_name, node, self.folder)
+            if node.attr == "ndim":
+                return Num(len(base.shape))
+        if isinstance(base, Path):
+            return path_attribute(base, node.attr) or unknown_at(node)
+        if isinstance(base, Class):
+            return base.member(node.attr) or unknown_at(node)
+        if isinstance(base, Instance):
+            member = bound_member(base, node.attr)
+            if isinstance(member, Function) and member.bound and is_property(member):
+                return self.call_function(member, [], {}, node.lineno)
+            return unknown_at(node) if member is None else member
         return unknown_at(node)

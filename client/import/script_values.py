@@ -8,9 +8,19 @@ import os
 
 LIST_MAX = 100_000
 
-DTYPES = {"float64": "f64", "double": "f64", "float32": "f32", "float16": "f16", "half": "f16",
-          "int8": "i8", "uint8": "u8", "int32": "i32", "uint32": "u32", "int64": "i64",
-          "intc": "i32", "single": "f32", "bool_": "u8"}
+# NumPy's names, and the spec's. Those behind them that no spec has keep their names, and are left to write.
+SPEC_TYPES = ("f64", "f32", "f16", "bf16", "bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
+DTYPES = {"float64": "f64", "double": "f64", "float_": "f64", "float32": "f32", "single": "f32", "float16": "f16",
+          "half": "f16", "bfloat16": "bf16", "bool_": "bool", "bool8": "bool", "int8": "i8", "byte": "i8",
+          "uint8": "u8", "ubyte": "u8", "int16": "i16", "short": "i16", "uint16": "u16", "ushort": "u16",
+          "int32": "i32", "intc": "i32", "uint32": "u32", "uintc": "u32", "int64": "i64", "int_": "i64",
+          "longlong": "i64", "intp": "i64", "uint64": "u64", "uint": "u64", "ulonglong": "u64", "uintp": "u64",
+          **{name: name for name in ("complex64", "complex128", "complex_", "csingle", "cdouble", "longdouble",
+                                     "float128", "clongdouble", "object_", "datetime64", "timedelta64", "void")}}
+CODES = {"f8": "f64", "f4": "f32", "f2": "f16", "b1": "bool", "?": "bool", "i1": "i8", "u1": "u8", "i2": "i16",
+         "u2": "u16", "i4": "i32", "u4": "u32", "i8": "i64", "u8": "u64", "d": "f64", "f": "f32", "e": "f16",
+         "b": "i8", "B": "u8", "h": "i16", "H": "u16", "i": "i32", "I": "u32", "q": "i64", "Q": "u64",
+         "c8": "complex64", "c16": "complex128", "float": "f64", "int": "i64", "bool": "bool"}
 
 
 @dataclasses.dataclass
@@ -72,11 +82,13 @@ class Array:
 @dataclasses.dataclass
 class Seq:
     items: list
+    doubt: str = ""  # what may have changed it, and was not followed
 
 
 @dataclasses.dataclass
 class Map:
     items: dict
+    doubt: str = ""  # as above
 
 
 @dataclasses.dataclass
@@ -88,6 +100,22 @@ class Module:
 class Function:
     node: object
     scope: dict
+    bound: tuple = ()  # values of the first parameters: the object of a method
+    real: object = None  # Python's own, where the script was run
+
+
+class Scope(dict):
+    """The names of a function, which begin as those around it."""
+
+    def __init__(self, around, outer=None):
+        super().__init__(around)
+        self.outer = outer
+        self.outside = set()  # names that `global` and `nonlocal` put there
+
+    def set(self, name, value):
+        self[name] = value
+        if name in self.outside and self.outer is not None:
+            (self.outer.set if isinstance(self.outer, Scope) else self.outer.__setitem__)(name, value)
 
 
 def plain(value):
@@ -103,9 +131,9 @@ def plain(value):
 def snapshot(value):
     """As it is now, whatever is done to its lists and dicts later."""
     if isinstance(value, Map):
-        return Map(snapshot(value.items))
+        return Map(snapshot(value.items), value.doubt)
     if isinstance(value, Seq):
-        return Seq(snapshot(value.items))
+        return Seq(snapshot(value.items), value.doubt)
     if isinstance(value, dict):
         return {key: snapshot(item) for key, item in value.items()}
     return [snapshot(item) for item in value] if isinstance(value, list) else value
@@ -140,9 +168,27 @@ class Generator:
 
 
 def dtype_of(value):
+    """The spec's name of a type, NumPy's of one that no spec has, "" of what is no type."""
     if isinstance(value, DType):
         return value.name
-    return DTYPES.get(value, "") if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return DTYPES.get(value) or CODES.get(value.lstrip("<=|")) or ""
+    return ""
+
+
+def given_dtype(value, otherwise):
+    """Of a `dtype=`: what is not understood is a type of its own, which no spec has."""
+    if value is None or (isinstance(value, Num) and value.value is None):
+        return otherwise
+    return dtype_of(value) or (f"'{value.why}'" if isinstance(value, Unknown) else "a type that was not understood")
+
+
+def dtype_of_plain(value, otherwise="f64"):
+    """Of Python's numbers, and of lists of them."""
+    while isinstance(value, list):
+        kinds = {dtype_of_plain(item) for item in value}
+        return next((kind for kind in ("f64", "i64", "bool") if kind in kinds), otherwise)
+    return "bool" if isinstance(value, bool) else "i64" if isinstance(value, int) else otherwise
 
 
 def cast(dtype, positional, node):
@@ -161,39 +207,86 @@ def call_library(name, positional, by_name, node, folder):
     first = positional[0] if positional else None
     if name in DTYPES:
         return cast(DTYPES[name], positional, node)
-    if name in ("dict", "OrderedDict"):
-        pairs = first.items if isinstance(first, Map) else {}
-        if isinstance(first, Seq):
-            pairs = {plain(p.items[0]): p.items[1] for p in first.items
-                     if isinstance(p, Seq) and len(p.items) == 2}
-        return Map({**pairs, **by_name})
+    if name == "dtype" and dtype_of(first):
+        return DType(dtype_of(first))
     if name in ELEMENTWISE and isinstance(first, Array):
         return elementwise(name, first, node)
-    if name in ("list", "tuple", "sorted", "set"):
-        if isinstance(first, Map):
-            return Seq(list(first.items))
-        return Seq(list(first.items)) if isinstance(first, Seq) else Seq([]) if first is None else unknown
-    if name == "range":
-        bounds = [plain(p) for p in positional]
-        if None in bounds or len(range(*bounds)) > LIST_MAX:
-            return unknown
-        return Seq([Num(i) for i in range(*bounds)])
+    collection = collection_call(name, positional, by_name)
+    if collection is not None:
+        return collection
     if name in ("int", "float", "int_", "ceil", "floor", "round", "abs", "len", "min", "max", "amin",
                 "amax", "sum"):
         return number_call(name, positional, node)
     if name in ("prod", "product") and as_shape(first):
         return product(as_shape(first))
-    if name in ("join", "dirname", "realpath", "abspath", "getcwd"):
+    if name in ("str", "repr") and plain(first) is not None:
+        return (str if name == "str" else repr)(plain(first))
+    if name == "getcwd":
+        return folder
+    if name in ("join", "dirname", "realpath", "abspath", "basename"):
         parts = [p for p in positional if isinstance(p, str)]
-        if len(parts) != len(positional):
+        if len(parts) != len(positional) or not parts:
             return unknown
         return {"join": lambda: os.path.join(*parts), "dirname": lambda: os.path.dirname(parts[0]),
-                "getcwd": lambda: folder}.get(name, lambda: parts[0])()
+                "basename": lambda: os.path.basename(parts[0])}.get(name, lambda: parts[0])()
     if name == "open" and isinstance(first, str):
         return File("a file", node.lineno, first)
     if name in ("default_rng", "RandomState"):
         return Generator()
     return array_call(name, positional, by_name) or unknown
+
+
+def collection_call(name, positional, by_name):
+    """Lists, dicts and what is made of them; None: no such call."""
+    first = positional[0] if positional else None
+    if name in ("dict", "OrderedDict"):
+        if first is not None and items_of(first) is None:
+            return None
+        pairs = first.items if isinstance(first, Map) else {}
+        if isinstance(first, Seq):
+            if not all(isinstance(p, Seq) and len(p.items) == 2 for p in first.items):
+                return None
+            pairs = {plain(p.items[0]): p.items[1] for p in first.items}
+        return Map({**pairs, **by_name})
+    lists = [items_of(p) for p in positional]
+    if name in ("list", "tuple", "set", "sorted", "reversed", "enumerate") and None not in lists:
+        items = lists[0] if lists else []
+        if name in ("sorted", "set"):
+            known = [plain(item) for item in items]
+            if None in known or "key" in by_name or not all(isinstance(k, (int, float, str)) for k in known):
+                return None
+            items = [items[known.index(k)] for k in dict.fromkeys(known)] if name == "set" else items
+            order = sorted(items, key=plain) if name == "sorted" else items
+            return Seq(order[::-1] if plain(by_name.get("reverse", Num(False))) else order)
+        if name == "enumerate":
+            return Seq([Seq([Num(index), item]) for index, item in enumerate(items)])
+        return Seq(list(items)[::-1] if name == "reversed" else list(items))
+    if name == "range":
+        bounds = [plain(p) for p in positional]
+        if all(isinstance(b, int) for b in bounds) and 0 < len(bounds) < 4 and 0 not in bounds[2:] \
+                and len(range(*bounds)) <= LIST_MAX:
+            return Seq([Num(i) for i in range(*bounds)])
+    if name == "zip" and lists and None not in lists:
+        return Seq([Seq(list(each)) for each in zip(*lists)])
+    repeat = plain(by_name.get("repeat", Num(1)))
+    if name == "product" and lists and None not in lists and isinstance(repeat, int) and 0 < repeat < 9 \
+            and math.prod(map(len, lists)) ** repeat <= LIST_MAX and (len(lists) > 1 or not as_shape(first)):
+        return Seq([Seq(list(each)) for each in itertools.product(*lists, repeat=repeat)])
+    if name == "chain" and None not in lists:
+        return Seq([item for each in lists for item in each])
+    if name in ("any", "all") and len(lists) == 1 and lists[0] is not None:
+        known = [plain(item) for item in lists[0]]
+        return None if None in known else Num((any if name == "any" else all)(known))
+    return None
+
+
+def items_of(value):
+    """What a loop over it meets; None where that is not known."""
+    if isinstance(value, Seq):
+        return value.items
+    if isinstance(value, Map):
+        return [key if isinstance(key, str) else Num(key) for key in value.items]
+    return None
 
 
 ELEMENTWISE = {"abs", "absolute", "fabs", "sqrt", "exp", "sin", "cos", "sort", "sorted", "copy"}
@@ -221,7 +314,16 @@ def number_call(name, positional, node):
     values = [v.num if isinstance(v, Scalar) else v for v in values]
     name = {"amin": "min", "amax": "max"}.get(name, name)
     if name == "len":
-        return Num(len(values)) if isinstance(positional[0], Seq) else Unknown("len", node.lineno)
+        known = positional[0] if positional else None
+        if isinstance(known, Array):
+            return known.shape[0]
+        return Num(len(known if isinstance(known, str) else known.items)) \
+            if isinstance(known, (Seq, Map, str)) else Unknown("len", node.lineno)
+    if name in ("int", "float") and len(values) == 1 and isinstance(values[0], str):
+        try:
+            return Num({"int": int, "float": float}[name](values[0][:64]))
+        except ValueError:
+            return unknown_at(node)
     numbers = [plain(v) for v in values]
     if not numbers or any(not isinstance(n, (int, float)) for n in numbers):
         return unknown_at(node)
@@ -243,30 +345,47 @@ def array_call(name, positional, by_name):
     """An Array; None if it makes none that we know."""
     first = positional[0] if positional else None
     shape = as_shape(first) or as_shape(by_name.get("shape", by_name.get("size")))
-    dtype = dtype_of(by_name.get("dtype")) or next((dtype_of(p) for p in positional if dtype_of(p)), "")
+    at = 2 if name in ("full", "full_like") else 1
+    typed = PINNED.get(name, name) in TYPED
+    place = by_name.get("dtype", positional[at] if len(positional) > at and typed else None)
+    dtype = given_dtype(place, "")
     if name.endswith("_like") and isinstance(first, Array):
-        fills = {"zeros_like": Fill("CONSTANT"), "ones_like": Fill("CONSTANT", 1)}
+        value = plain(positional[1]) if name == "full_like" and len(positional) > 1 else None
+        if name == "full_like" and not isinstance(value, (int, float)):
+            return None
+        fills = {"zeros_like": Fill("CONSTANT"), "ones_like": Fill("CONSTANT", 1),
+                 "full_like": Fill("CONSTANT", value)}
         return Array(dtype or first.dtype, list(first.shape), fills.get(name, Fill("CONSTANT")))
+    name = PINNED.get(name, name)
     simple = {"zeros": Fill("CONSTANT"), "empty": Fill("CONSTANT"), "ones": Fill("CONSTANT", 1),
               "random": Fill("UNIFORM", 0, 1), "random_sample": Fill("UNIFORM", 0, 1),
               "standard_normal": Fill()}
     if name in simple and shape:
         return Array(dtype or "f64", shape, simple[name])
     if name in ("randn", "rand") and as_shape(Seq(positional)):
-        return Array("f64", as_shape(Seq(positional)),
+        return Array(dtype or "f64", as_shape(Seq(positional)),
                      Fill() if name == "randn" else Fill("UNIFORM", 0, 1))
-    if name == "arange" and shape:
+    if name == "arange" and shape and len(positional) == 1:
         return Array(dtype or "i64", shape, Fill("IOTA"))
-    if name == "full" and shape and len(positional) > 1 and plain(positional[1]) is not None:
-        return Array(dtype or "f64", shape, Fill("CONSTANT", plain(positional[1])))
+    if name == "full" and shape and len(positional) > 1 and isinstance(plain(positional[1]), (int, float)):
+        return Array(dtype or dtype_of_plain(plain(positional[1])), shape, Fill("CONSTANT", plain(positional[1])))
     if name in ("normal", "uniform", "randint", "integers"):
         return drawn_array(name, positional, by_name, dtype)
     if name in ("array", "asarray", "ascontiguousarray") and isinstance(first, Array):
         return dataclasses.replace(first, dtype=dtype or first.dtype)
-    if name in ("array", "asarray") and isinstance(first, Seq):
+    if name in ("array", "asarray") and isinstance(first, Seq) and plain(first) is not None:
         sizes = list(itertools.islice(iter_shape(first), 4))
-        return Array(dtype or "f64", sizes, Fill(), note="its values were written out")
+        return Array(dtype or dtype_of_plain(plain(first)), sizes, Fill(), note="its values were written out")
+    if name in ("array", "asarray") and isinstance(first, (Num, Scalar)):
+        num = first.num if isinstance(first, Scalar) else first
+        return Array(dtype or dtype_of_plain(num.value), [Num(1)], Fill("CONSTANT", num.value))
     return None
+
+
+# Of memory that a driver has locked.
+PINNED = {"zeros_pinned": "zeros", "empty_pinned": "empty", "pagelocked_zeros": "zeros", "pagelocked_empty": "empty"}
+# Makers that take the type as an argument by place.
+TYPED = {"zeros", "empty", "ones", "full", "array", "asarray", "zeros_like", "empty_like", "ones_like", "full_like"}
 
 
 def iter_shape(seq):

@@ -2,12 +2,15 @@
 """The Triton half of a script: its @triton.jit functions as a source of their own, the one that is
 tuned, and which of its pointers are read and written."""
 import ast
+import re
+import textwrap
 
 from script_reader import Unreadable
 
 READS = {"load", "load_tensor_descriptor", "gather"}
 WRITES = {"store", "store_tensor_descriptor", "scatter"}
 LIBRARY = ("tl", "triton", "language")
+BASES = {"make_block_ptr", "make_tensor_descriptor", "multiple_of", "max_contiguous", "advance", "cast"}
 
 
 def last_name(node):
@@ -39,6 +42,19 @@ class Function:
         return next((d for d in self.node.decorator_list if isinstance(d, ast.Call)
                      and (last_name(d) == name or last_name(d).endswith("_" + name))), None)
 
+    def constant_defaults(self):
+        """Of the parameters with a plain default."""
+        arguments = self.node.args.args
+        found = {}
+        for argument, default in zip(arguments[len(arguments) - len(self.node.args.defaults):], self.node.args.defaults):
+            if isinstance(default, ast.Constant) and default.value is not None:
+                found[argument.arg] = default.value
+        return found
+
+    def tuner(self):
+        """What says which configs there are: @triton.autotune, or a library's own."""
+        return self.decorator("autotune") or self.decorator("libtuner")
+
     def kept(self):
         """Of the decorators: what caches or prints is the script's affair."""
         return [d for d in self.node.decorator_list if last_name(d) == "jit"]
@@ -54,9 +70,8 @@ class Function:
         body = lines[self.node.lineno - 1:self.node.end_lineno]
         return "\n".join(heads + body)
 
-    def roles(self):
-        """Of each argument that addresses reach: INPUT, OUTPUT or INOUT. What another function is
-        given may be written by it."""
+    def sources(self):
+        """Of each name: those that its values are made of."""
         sources = {}
         for node in ast.walk(self.node):
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
@@ -65,7 +80,11 @@ class Function:
                     for inner in ast.walk(target):
                         if isinstance(inner, ast.Name):
                             sources.setdefault(inner.id, set()).update(addressed(node.value))
-        read, written = set(), set()
+        return sources
+
+    def accesses(self):
+        """(kind, names of the address) of each load, store, atomic and call of another function."""
+        sources = self.sources()
         for node in ast.walk(self.node):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
@@ -74,18 +93,84 @@ class Function:
             base = getattr(getattr(node.func, "value", None), "id", "tl")
             first = reached(addressed(node.args[0]) if base in LIBRARY else {base}, sources)  # descriptor.load(...)
             if name in READS:
-                read |= first
+                yield "read", first
             elif name in WRITES:
-                written |= first
+                yield "written", first
             elif name.startswith("atomic_"):
-                read |= first
-                written |= first
-            elif not is_library:
-                for argument in node.args:
-                    read |= reached(addressed(argument), sources)
-                    written |= reached(addressed(argument), sources)
+                yield "both", first
+            elif not is_library and name not in ("range", "min", "max", "int", "float", "print", "len"):
+                for argument in [*node.args, *(k.value for k in node.keywords)]:
+                    yield "both", reached(addressed(argument), sources)
+
+    def roles(self):
+        """Of each argument that addresses reach: INPUT, OUTPUT or INOUT. What another function is
+        given may be written by it."""
+        read, written = set(), set()
+        for kind, names in self.accesses():
+            read |= names if kind != "written" else set()
+            written |= names if kind != "read" else set()
         return {name: "INOUT" if name in read & written else "OUTPUT" if name in written else "INPUT"
                 for name in self.arguments}
+
+    def pointers(self):
+        """Arguments that are the base of an address, as far as the text shows it: `x + offsets`, or `x` alone."""
+        found = set()
+        for node in ast.walk(self.node):
+            if isinstance(node, ast.Call) and node.args and (last_name(node) in READS | WRITES | BASES or
+                                                             last_name(node).startswith("atomic_")):
+                self.find_base(node.args[0], found, set())
+            elif isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute) and len(self.order) and \
+                    last_name(node) not in ("range", "min", "max", "int", "float", "len"):
+                found |= {a.id for a in node.args if isinstance(a, ast.Name) and "ptr" in a.id.lower()}
+        return found & set(self.arguments)
+
+    def find_base(self, node, found, seen):
+        """The leftmost name of an address, through the names that it was given."""
+        while isinstance(node, (ast.BinOp, ast.Subscript)) or (isinstance(node, ast.Call) and isinstance(
+                node.func, ast.Attribute) and last_name(node) in ("to", "advance")):
+            node = node.left if isinstance(node, ast.BinOp) else node.value if isinstance(node, ast.Subscript) else \
+                node.args[0] if last_name(node) == "advance" and node.args else node.func.value
+        if isinstance(node, ast.Call) and last_name(node) in BASES and node.args:
+            node = node.args[0]
+            self.find_base(node, found, seen)
+        if not isinstance(node, ast.Name) or node.id in seen:
+            return
+        seen.add(node.id)
+        found.add(node.id)
+        for inner in ast.walk(self.node):
+            if isinstance(inner, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and inner.value is not None:
+                targets = inner.targets if isinstance(inner, ast.Assign) else [inner.target]
+                for target in targets:
+                    if isinstance(target, ast.Name) and target.id == node.id:
+                        self.find_base(inner.value, found, seen)
+                    elif isinstance(target, ast.Tuple) and isinstance(inner.value, ast.Tuple):
+                        for one, value in zip(target.elts, inner.value.elts):
+                            if getattr(one, "id", "") == node.id:
+                                self.find_base(value, found, seen)
+
+    def indices(self):
+        """Arguments whose elements are part of an address: what they hold are whole numbers within bounds."""
+        loaded = {}
+        for node in ast.walk(self.node):
+            if isinstance(node, ast.Assign):
+                bases = set()
+                for inner in ast.walk(node.value):
+                    if isinstance(inner, ast.Call) and last_name(inner) in ("load",) and inner.args:
+                        self.find_base(inner.args[0], bases, set())
+                for target in node.targets:
+                    for inner in ast.walk(target) if bases else ():
+                        if isinstance(inner, ast.Name):
+                            loaded.setdefault(inner.id, set()).update(bases & set(self.arguments))
+        found, sources = set(), self.sources()
+        for kind, names in self.addresses():
+            for name in reached(names, sources):
+                found |= loaded.get(name, set())
+        return found
+
+    def addresses(self):
+        for node in ast.walk(self.node):
+            if isinstance(node, ast.Call) and node.args and last_name(node) in ("load", "store"):
+                yield "", addressed(node.args[0])
 
 
 def without_host(decorator):
@@ -130,7 +215,7 @@ class TritonSource:
                           and any(last_name(d) == "jit" for d in node.decorator_list)}
 
     def tuned(self):
-        return [f for f in self.functions.values() if f.decorator("autotune")]
+        return [f for f in self.functions.values() if f.tuner()]
 
     def needed(self, entry):
         """Those that one calls, and itself, in their order."""
@@ -142,29 +227,93 @@ class TritonSource:
                 open_names += self.functions[name].names()
         return [function for name, function in self.functions.items() if name in found]
 
-    def kernel_text(self, origin, entry):
-        parts = [f'"""Imported from {origin}."""']
-        bound = set()
+    def kernel_text(self, origin, entry, scope):
+        """(text, missing): the kernel with what it needs, also of the script's other modules; [(name, module)] of what
+        these do not have."""
+        parts, bound = [f'"""Imported from {origin}."""'], set()
+        self.add_head(self.tree.body, parts, bound)
+        functions = self.needed(entry)
+        used = set().union(*(function.names() for function in functions))
+        missing, texts, seen = [], [], set(self.functions)
         for node in flattened(self.tree.body):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                self.follow(node, used, scope, parts, bound, texts, seen, missing)
+        for name in sorted(used - set(self.functions) - bound):
+            self.add_constant(name, scope, parts, bound)
+        parts += texts
+        parts += ["\n\n" + function.text(self.lines) for function in functions]
+        return "\n".join(parts) + "\n", missing
+
+    @staticmethod
+    def add_head(body, parts, bound):
+        for node in flattened(body):
             kept = triton_import(node)
             names = {a.asname or a.name for a in kept.names} if kept else set()
             if is_constant(node) or not names <= bound:
                 parts.append(ast.unparse(kept or node))
                 bound |= names
-        for function in self.needed(entry):
-            parts.append("\n\n" + function.text(self.lines))
-        return "\n".join(parts) + "\n"
 
-    def missing(self, entry):
-        """Names from other modules that the functions use."""
-        used = set().union(*(function.names() for function in self.needed(entry)))
-        found = []
-        for node in self.tree.body:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                module, kept = getattr(node, "module", None), triton_import(node)
-                found += [(a.asname or a.name, module or a.name) for a in node.names
-                          if (a.asname or a.name.split(".")[0]) in used and not (kept and a in kept.names)]
-        return found
+    @staticmethod
+    def add_constant(name, scope, parts, bound):
+        """A plain number or text of the module: a kernel that names it takes it as a constant."""
+        value = getattr(scope.get(name), "value", None)
+        if isinstance(value, (int, float)) and name not in bound and not any(part.startswith(name + " =") or part.startswith(
+                name + ":") for part in parts):
+            parts.append(f"{name} = tl.constexpr({value!r})")
+
+    def follow(self, node, used, scope, parts, bound, texts, seen, missing):
+        """A function of another module of the script's own comes along; what is of none is missing."""
+        kept = triton_import(node)
+        for alias in node.names:
+            name = alias.asname or alias.name.split(".")[0]
+            if name not in used or (kept and alias in kept.names) or name in seen:
+                continue
+            value = scope.get(name)
+            function = getattr(value, "node", None)
+            if isinstance(function, ast.FunctionDef) and any(last_name(d) == "jit" for d in function.decorator_list):
+                self.bring(name, value, parts, bound, texts, seen, missing)
+            elif isinstance(getattr(value, "value", None), (int, float)):
+                parts.append(f"{name} = tl.constexpr({value.value!r})")
+            elif getattr(value, "name", "").split(".")[0] in ("triton", "tl"):
+                self.alias(name, value.name, parts)
+            else:
+                module = "." * getattr(node, "level", 0) + (getattr(node, "module", None) or alias.name)
+                missing.append((name, module))
+
+    @staticmethod
+    def alias(name, full, parts):
+        """exp = tl.exp"""
+        full = full.replace("triton.language.", "tl.", 1) if full.startswith("triton.language.") else full
+        if full != name:
+            parts.append(f"{name} = {full}")
+
+    def bring(self, name, value, parts, bound, texts, seen, missing):
+        seen.add(name)
+        function = Function(value.node)
+        path = value.scope.get("__file__", "")
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except OSError:
+            missing.append((name, path))
+            return
+        tree = ast.parse(text)
+        self.add_head(tree.body, parts, bound)
+        for inner in sorted(function.names() - seen - bound - {name}):
+            known = value.scope.get(inner)
+            node = getattr(known, "node", None)
+            if isinstance(node, ast.FunctionDef):
+                self.bring(inner, known, parts, bound, texts, seen, missing)
+            elif isinstance(getattr(known, "value", None), (int, float)):
+                self.add_constant(inner, value.scope, parts, bound)
+            elif getattr(known, "name", "").split(".")[0] == "triton" and inner not in bound:
+                self.alias(inner, known.name, parts)
+        heads = ["@" + ast.unparse(without_host(d)) for d in function.kept()]
+        lines = text.split("\n")[value.node.lineno - 1:value.node.end_lineno]
+        body = textwrap.dedent("\n".join(lines))
+        if value.node.name != name:
+            body = re.sub(rf"^def {value.node.name}\b", f"def {name}", body, count=1, flags=re.M)
+        texts.append("\n\n" + "\n".join([*heads, body]))
 
 
 def flattened(body):

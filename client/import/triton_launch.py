@@ -1,463 +1,335 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's half of a Triton script: the function that launches the kernel, read with tensors that know
-their shapes as expressions. What it cannot tell is None."""
-import ast
-import copy
-import dataclasses
+"""A launch, as it was met in a walk of its function, as args, defines and a grid of a spec."""
 import re
 
-from triton_function import last_name
+from script_values import Array, DType, Function, Map, Num, Scalar, Seq
+from script_values import Module as ScriptModule
+import triton_run
+from spec_text import RESERVED, TO_WRITE, quoted
+from triton_values import NONE, PLACE, Code, Items, Module, Table, Tensor, Type, Unknown, factor, product
 
-MAKERS = {"empty", "zeros", "ones", "full", "randn", "rand"}
-LIKE = {"empty_like", "zeros_like", "ones_like", "full_like", "clone"}
-TORCH_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int32": "i32",
-               "int64": "i64", "int8": "i8", "uint8": "u8"}
-MULTIPROCESSORS = "multiprocessors"  # a dim: what is compiled for cannot depend on the device
-FUNCTIONS = {"cdiv": "ceil_div", "min": "min", "max": "max", "int": "int"}
-
-
-@dataclasses.dataclass
-class Tensor:
-    shape: list  # expressions
-    dtype: str = "dtype"
-    block: object = None  # of a tensor descriptor, the node of its block's shape
+NAME = r"(?<![\w.'])[A-Za-z_]\w*"  # in an expression
 
 
-def factor(text):
-    return text if re.fullmatch(r"\w+(\([^()]*\))?", text) else f"({text})"
+def understood(why):
+    """"'x.size' was not understood"; what a branch decides is a sentence already."""
+    why = why if why[:1] == "'" else f"'{why}'"
+    return why if why.endswith("decides it") else why + " was not understood"
 
 
-def product(shape):
-    return " * ".join(map(factor, shape)) or "1"
+class ModuleNames(dict):
+    """Values of the script's module, as a Host has them, made when they are asked for."""
+
+    def __init__(self, scope):
+        super().__init__()
+        self.scope = scope
+
+    def __contains__(self, name):
+        return name in self.scope
+
+    def __getitem__(self, name):
+        return lambda host: converted(self.scope[name])
 
 
-class Unreached(Exception):
-    """An expression that the walk does not know."""
+def converted(value):
+    if isinstance(value, Num):
+        return NONE if value.value is None else repr(value.value)
+    if isinstance(value, str):
+        return repr(str(value))
+    if isinstance(value, Seq):
+        return Items([converted(item) for item in value.items])
+    if isinstance(value, Map):
+        return Table({str(key): converted(item) for key, item in value.items.items()})
+    if isinstance(value, Function):
+        return Code(value.node, FromModule(value.scope))
+    if isinstance(value, ScriptModule):
+        return Module(value.name)
+    if isinstance(value, DType):
+        return Type(repr(value.name))
+    if isinstance(value, (Array, Scalar)):
+        return Unknown("an array of the module")
+    return Unknown(getattr(value, "why", "a value of the module"), getattr(value, "line", 0))
+
+
+class FromModule(dict):
+    """Names round a function: those of its module."""
+
+    def __init__(self, scope):
+        super().__init__({"(module)": ModuleNames(scope)})
 
 
 class Launch:
-    """kernel[grid](...) in a function of the script."""
+    def __init__(self, made, host, launched, real=None):
+        self.values, self.function, self.blocks = made.values, made.function, made.blocks
+        self.zeroed, self.restored = made.zeroed, made.restored
+        self.configured = bool(made.configs)
+        self.host, self.launched = host, launched
+        self.left, self.notes = [], list(host.notes)
+        self.dims, self.types, self.args, self.defines = {}, [], [], []
+        self.dim_values, self.shapeless = {}, []
+        self.real, self.types_first = real, []
+        self.line = launched.call.lineno
+        bound = host.bind(launched)  # a config gives what the launch does not
+        host.config_names = {*self.values, *(name for name in self.function.constants if name not in bound)}
+        self.read()
 
-    def __init__(self, function, host):
-        self.function = function
-        self.host = host
-        self.names = {}  # of the host: Tensor, an expression, or a node to be looked at when it is used
-        self.call = next(node for node in ast.walk(host) if launches(node, function.name))
-        for argument in host.args.args:
-            self.names[argument.arg] = Tensor(self.shape_of(argument.arg))
-        for argument, value in zip(reversed(host.args.args), reversed(host.args.defaults)):
-            self.names[argument.arg] = value
-        for argument, value in zip(host.args.kwonlyargs, host.args.kw_defaults):
-            self.names[argument.arg] = value if value is not None else Tensor(self.shape_of(argument.arg))
-        self.walk(host.body)
+    def leave(self, text, line=0):
+        self.left.append(text if "(line " in text else f"{text} (line {line or self.line})")
 
-    # Which names the axes of a tensor have.
-
-    def shape_of(self, tensor):
-        axes = {}
-        for node in ast.walk(self.host):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                target, value = node.targets[0], node.value
-                if isinstance(target, ast.Tuple):
-                    for axis, inner in enumerate(unpacked(target, value, tensor)):
-                        name = getattr(inner, "id", "_")
-                        axes[axis] = f"{tensor}_{axis}" if name == "_" else name
-                elif isinstance(target, ast.Name) and axis_of(value, tensor) is not None:
-                    axes.setdefault(axis_of(value, tensor), target.id)
-                elif isinstance(target, ast.Name) and is_method(value, tensor, "numel"):
-                    axes.setdefault(0, target.id)
-        for node in ast.walk(self.host):
-            axis = axis_of(node, tensor)
-            if axis is not None and axis >= 0:
-                for each in range(axis + 1):
-                    axes.setdefault(each, f"{tensor}_{each}")
-        return [axes[axis] for axis in sorted(axes) if axis >= 0]
-
-    # The host's assignments, in order.
-
-    def walk(self, body):
-        for node in body:
-            if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                self.assign(node.targets[0], node.value)
-            if isinstance(node, ast.FunctionDef):  # def grid(meta)
-                self.names[node.name] = node
+    def read(self):
+        host = self.host
+        bound = host.bind(self.launched)
+        for what in host.strange:
+            self.leave(f"launch: {what} was not understood, so which arguments it gives is not known")
+        roles, self.indices = self.function.roles(), self.function.indices()
+        heuristics = self.function.decorator("heuristics")
+        if heuristics is not None:
+            for name, value in host.heuristics(heuristics).items():
+                if name:
+                    bound[name] = value
+                else:
+                    self.leave(f"heuristics: {value.why} was not understood", value.line)
+        extents = self.read_grid()
+        for name in self.function.arguments:
+            if name in self.values:
                 continue
-            known = self.truth(node.test) if isinstance(node, ast.If) else None
-            fields = {True: ("body",), False: ("orelse",), None: ("body", "orelse")}[known]
-            for field in fields:
-                inner = getattr(node, field, None)
-                if isinstance(inner, list):
-                    self.walk(inner)
+            if name in bound:
+                self.arg(name, bound[name], roles[name])
+            elif name not in self.function.defaults and not host.strange:
+                self.leave(f"arg {name}: the launch does not give it")
+        self.constants(bound)
+        self.tell_shapes()
+        self.finish(extents)
+        if not any(role in arg for arg in self.args for role in ("INOUT", "OUTPUT")):
+            if self.real is None and host.strange:
+                return
+            self.leave("roles: no argument is seen to be written; one must be ROLE_OUTPUT")
 
-    def assign(self, target, value):
-        if isinstance(target, ast.Tuple):
-            tensor = self.names.get(getattr(getattr(value, "value", None), "id", ""))
-            if isinstance(tensor, Tensor) and last_name(value) == "shape":
-                for inner, extent in zip(target.elts, tensor.shape):
-                    self.names[getattr(inner, "id", "_")] = extent
-            elif isinstance(value, ast.Tuple):
-                self.assign_each(target, value)
-        elif isinstance(target, ast.Name):
-            known = self.tensor(value)
-            if known is None and not isinstance(value, (ast.Lambda, ast.Tuple)):
-                try:
-                    known = self.expression(value)
-                except Unreached:
-                    known = value
-            self.names[target.id] = value if known is None else known
-
-    def assign_each(self, target, value):
-        """B, T, H, D = *q.shape, v.shape[-1]"""
-        targets = list(target.elts)
-        for index, each in enumerate(value.elts):
-            if not isinstance(each, ast.Starred):
-                self.assign(targets.pop(0), each) if targets else None
+    def constants(self, bound):
+        missing = []
+        for name in self.function.constants:
+            if name in self.values:
                 continue
-            many = len(target.elts) - len(value.elts) + 1
-            tensor = self.tensor(each.value.value) if is_attribute(each.value, "shape") else None
-            for inner, extent in zip(targets[:many], tensor.shape if tensor else ()):
-                self.names[getattr(inner, "id", "_")] = extent
-            del targets[:many]
+            if name in bound:
+                self.define(name, bound[name])
+            elif name not in self.function.defaults:
+                missing.append(name)
+        for name, value in bound.items():  # options of the launch
+            if name in ("num_warps", "num_stages", "num_ctas", "maxnreg") and name not in self.function.order:
+                if self.values.get(name) is None or self.configured is False:
+                    text = self.text(value)
+                    if text is None:
+                        self.leave(f"{name}: its value in the launch was not understood")
+                    elif re.fullmatch(r"\d+", text):
+                        self.values[name] = list(dict.fromkeys([int(text), *self.values.get(name, [])]))
+        if missing:
+            for name in missing:
+                self.values[name] = [None]
+            if self.configured or not self.function.tuner():
+                self.leave(f"params {', '.join(missing)}: neither the launch nor the configs give {'it' if len(missing) == 1 else 'them'}")
 
-    def truth(self, node):
-        """True or False where the script decides it whatever the tensors hold; else None."""
-        if isinstance(node, ast.Constant):
-            return bool(node.value)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            inner = self.truth(node.operand)
-            return None if inner is None else not inner
-        if isinstance(node, ast.BoolOp):
-            return self.truth_of_several(node)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            none = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
-            if none and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and self.is_none(node.left) is not None:
-                return self.is_none(node.left) == isinstance(node.ops[0], ast.Is)
-        if isinstance(node, ast.Name) and isinstance(self.names.get(node.id), (ast.Compare, ast.Constant, ast.BoolOp)):
-            known, self.names[node.id] = self.names[node.id], None  # as in of_Name
-            try:
-                return self.truth(known)
-            finally:
-                self.names[node.id] = known
-        if isinstance(node, ast.Name) and self.names.get(node.id) in ("True", "False"):
-            return self.names[node.id] == "True"
-        if isinstance(node, ast.Call) and last_name(node) == "isinstance" and last_name(node.args[-1]) == "Tensor":
-            return self.tensor(node.args[0]) is not None
-        return None
+    # Arguments.
 
-    def decision(self, node):
-        """As truth, of what is no number: a define's."""
-        known = self.names.get(node.id) if isinstance(node, ast.Name) else None
-        node = known if isinstance(known, ast.AST) else node
-        if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
-            return None
-        return self.truth(node)
-
-    def truth_of_several(self, node):
-        known = [self.truth(value) for value in node.values]
-        decides = isinstance(node.op, ast.Or)
-        if decides in known:
-            return decides
-        return None if None in known else not decides
-
-    def is_none(self, node):
-        """Whether an argument is None; None where the script does not say."""
-        if isinstance(node, ast.IfExp):
-            known = self.truth(node.test)
-            return None if known is None else self.is_none(node.body if known else node.orelse)
-        if isinstance(node, ast.Constant):
-            return node.value is None
-        if isinstance(node, ast.Name) and node.id in self.names:
-            known = self.names[node.id]
-            if isinstance(known, (Tensor, str)):
-                return False
-            if isinstance(known, (ast.Constant, ast.IfExp)):
-                return self.is_none(known)
-        return False if self.tensor(node) is not None else None
-
-    def tensor(self, node):
-        if isinstance(node, ast.IfExp):
-            known = self.truth(node.test)
-            return None if known is None else self.tensor(node.body if known else node.orelse)
-        if isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Tensor):
-            return self.names[node.id]
-        if not isinstance(node, ast.Call):
-            return None
-        name, positional = last_name(node), node.args
-        base = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if name == "contiguous" and base is not None:
-            return self.tensor(base)
-        if name in ("view", "reshape") and base is not None and len(positional) == 2 and number(positional[0]) == -1:
-            return self.rows_of(ast.unparse(base), positional[1])
-        if name in ("TensorDescriptor", "from_tensor"):
-            return self.descriptor(node, name == "from_tensor")
-        if name in LIKE:
-            return self.tensor(positional[0] if positional else base)
-        if name not in MAKERS or not positional:
-            return None
-        sizes = positional[0].elts if isinstance(positional[0], (ast.Tuple, ast.List)) else positional
-        if is_attribute(positional[0], "shape"):
-            like = self.tensor(positional[0].value)
-            shape = like.shape if like else None
+    def arg(self, name, value, role):
+        if value is NONE:
+            self.defines.append((name, "'None'"))
+        elif isinstance(value, Tensor):
+            self.buffer(name, value, role)
+        elif isinstance(value, str):
+            self.scalar(name, value)
+        elif isinstance(value, Items) and len(value.items) == 0:
+            self.leave(f"arg {name}: a tuple is no arg of a spec")
         else:
-            try:
-                shape = [self.expression(size) for size in sizes]
-            except Unreached:
-                shape = None
-        if shape is None:
-            return None
-        dtype = next((k.value for k in node.keywords if k.arg == "dtype"), None)
-        return Tensor(shape, TORCH_TYPES.get(last_name(dtype), "dtype") if dtype is not None else "f32")
+            why = value.why if isinstance(value, Unknown) else "it"
+            self.leave(f"arg {name}: {understood(why)}", getattr(value, "line", 0))
+            kind = "buffer" if name in self.function.pointers() else "scalar"
+            self.args.append((name, f'{kind} {{ dtype: "{TO_WRITE}" ' + (
+                f'shape: "{TO_WRITE}" role: ROLE_{role} }}' if kind == "buffer" else f'value: "{TO_WRITE}" }}'), []))
 
-    def rows_of(self, name, columns):
-        """x.view(-1, n): how many rows, a dim of its own says, and so of the columns if the script does not."""
-        is_last = isinstance(columns, ast.Subscript) and is_shape(columns.value, name) and number(columns.slice) == -1
-        name = re.sub(r"\W+", "_", name)
-        if is_last:
-            return Tensor([f"{name}_rows", f"{name}_columns"])
-        try:
-            return Tensor([f"{name}_rows", self.expression(columns)])
-        except Unreached:
-            return Tensor([f"{name}_rows", f"{name}_columns"])
+    def scalar(self, name, text):
+        dtype = "bool" if text in ("True", "False") or text.endswith("!= 0") else \
+            "f32" if re.search(r"\d\.|\.\d|\de[-+]?\d|\*\* -|sqrt\(| / ", text) else "i32"
+        self.args.append((name, f'scalar {{ dtype: "{dtype}" value: $0 }}', [text]))
 
-    def descriptor(self, node, is_whole):
-        """TensorDescriptor(base, shape, strides, block_shape) and TensorDescriptor.from_tensor(base, block_shape)."""
-        order = ("tensor", "block_shape") if is_whole else ("base", "shape", "strides", "block_shape")
-        given = dict(zip(order, node.args)) | {k.arg: k.value for k in node.keywords}
-        base = self.tensor(given.get(order[0]))
-        sizes = given.get("shape")
-        if base is None or isinstance(sizes, (ast.List, ast.Tuple)):
-            try:
-                shape = [self.expression(size) for size in sizes.elts]
-            except (Unreached, AttributeError):
-                return None
-            base = Tensor(shape, base.dtype if base else "dtype")
-        return dataclasses.replace(base, block=given.get("block_shape"))
+    def buffer(self, name, tensor, role):
+        host = self.host
+        memory = tensor.memory or tensor.axes
+        whole = getattr(memory, "whole", None)
+        if whole is not None:
+            memory = whole[0]
+        if tensor.note:
+            self.notes.append(f"arg {name}: {tensor.note}")
+        shape = self.shape(memory)
+        why = tensor.why
+        if shape is None or why:
+            self.shapeless.append((name, why, memory.name))
+            shape = [TO_WRITE]
+        fill = ""
+        if name in self.zeroed:
+            role, fill = "INOUT", " fill { kind: CONSTANT }"
+        if name in self.restored:
+            role = "INOUT"
+        dtype = tensor.dtype.spec()
+        if "left_to_write" in dtype:
+            self.leave(f"arg {name}: {dtype.strip('()').removeprefix('left_to_write: ')} was not understood")
+            dtype = TO_WRITE
+        elif dtype == "dtype" and name in self.indices and isinstance(tensor, Tensor):
+            self.leave(f"arg {name}: its elements are parts of addresses, and neither their type nor their values are in the "
+                       "script; write its dtype and fill")
+            dtype = TO_WRITE
+        self.types.append(dtype)
+        spots = ", ".join(f"${i}" for i in range(len(shape)))
+        texts = list(shape)
+        descriptor = ""
+        if tensor.is_descriptor:
+            block = self.blocks.get(name)
+            if block is None and isinstance(tensor.block, Items) and all(isinstance(b, str) for b in tensor.block.items):
+                block = tensor.block.items
+            if block is None:
+                self.leave(f"arg {name}: the block shape of its descriptor was not understood")
+                block = [TO_WRITE]
+            descriptor = f" tensor_descriptor {{ block_shape: [{', '.join(f'${len(texts) + i}' for i in range(len(block)))}] }}"
+            texts += block
+        self.args.append((name, f"buffer {{ dtype: {quoted(dtype)} shape: [{spots}] role: ROLE_{role}{fill}{descriptor} }}", texts))
+        host.axes_seen = [*getattr(host, "axes_seen", []), memory]
 
-    # Expressions.
-
-    def expression(self, node):
-        """In the spec's language. Unreached."""
-        method = getattr(self, "of_" + type(node).__name__, None)
-        if method is None:
-            raise Unreached(ast.unparse(node))
-        return method(node)
-
-    def of_Constant(self, node):
-        if isinstance(node.value, (int, float, str)):
-            return repr(node.value)
-        raise Unreached(ast.unparse(node))
-
-    def of_Name(self, node):
-        known = self.names.get(node.id)
-        if isinstance(known, str):
-            return known
-        if known is None or isinstance(known, Tensor) or isinstance(known, ast.Lambda):
-            raise Unreached(node.id)
-        self.names[node.id] = None  # a name that is made of itself has no end
-        try:
-            return self.expression(known)
-        finally:
-            self.names[node.id] = known
-
-    def of_Attribute(self, node):
-        if node.attr == "multi_processor_count":
-            return MULTIPROCESSORS
-        raise Unreached(ast.unparse(node))
-
-    def of_BinOp(self, node):
-        text = ast.unparse(ast.BinOp(ast.Name("left"), node.op, ast.Name("right")))
-        operator = text.removeprefix("left").removesuffix("right")
-        return f"{factor(self.expression(node.left))}{operator}{factor(self.expression(node.right))}"
-
-    def of_IfExp(self, node):
-        known = self.truth(node.test)
-        if known is None:
-            raise Unreached(ast.unparse(node))
-        return self.expression(node.body if known else node.orelse)
-
-    def of_UnaryOp(self, node):
-        if isinstance(node.op, ast.USub):
-            return f"-{factor(self.expression(node.operand))}"
-        raise Unreached(ast.unparse(node))
-
-    def of_Subscript(self, node):
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-            return node.slice.value  # META["BLOCK"]
-        if is_attribute(node.value, "shape"):
-            return self.axis(node.value.value, node.slice)
-        raise Unreached(ast.unparse(node))
-
-    def of_Call(self, node):
-        name = last_name(node)
-        base = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if name in ("numel", "stride", "size") and base is not None:
-            return self.measure(name, base, node)
-        if name == "element_size" and base is not None:
-            return "dtype_bytes"
-        arguments = [self.expression(each) for each in node.args]
-        if name == "next_power_of_2" and len(arguments) == 1:
-            return f"2 ** ceil(log2({arguments[0]}))"
-        if name in FUNCTIONS:
-            return f"{FUNCTIONS[name]}({', '.join(arguments)})"
-        raise Unreached(ast.unparse(node))
-
-    def measure(self, name, base, node):
-        tensor = self.tensor(base)
-        if tensor is None or not tensor.shape:
-            raise Unreached(ast.unparse(node))
-        if name == "numel":
-            return product(tensor.shape)
-        if not node.args:
-            raise Unreached(ast.unparse(node))
-        if name == "size":
-            return self.axis(base, node.args[0])
-        axis = number(node.args[0])
-        if axis is None:
-            raise Unreached(ast.unparse(node))
-        return product(tensor.shape[axis % len(tensor.shape) + 1:])  # of a contiguous one
-
-    def axis(self, base, index):
-        tensor, at = self.tensor(base), number(index)
-        if tensor is None or at is None or not -len(tensor.shape) <= at < len(tensor.shape):
-            raise Unreached(ast.unparse(base))
-        return tensor.shape[at]
-
-    # What the launch says.
-
-    def bound(self):
-        """Nodes by the kernel's parameter."""
-        found = dict(zip(self.function.order, self.call.args))
-        found.update({k.arg: k.value for k in self.call.keywords if k.arg})
-        return found
-
-    def heuristics(self, node):
-        """{constexpr: node}, where args["x"] is what the launch gives."""
-        bound = self.bound()
-
-        class Given(ast.NodeTransformer):
-            def visit_Subscript(self, inner):
-                key = getattr(inner.slice, "value", None)
-                return bound.get(key, inner) if isinstance(key, str) else self.generic_visit(inner)
-
-        values = node.args[0] if node.args else node.keywords[0].value
-        if not isinstance(values, ast.Dict):
-            return {}
-        return {getattr(key, "value", None): Given().visit(copy.deepcopy(each.body))
-                for key, each in zip(values.keys, values.values) if isinstance(each, ast.Lambda)}
-
-    def grid(self):
-        """Expressions; Unreached."""
-        node = self.call.func.slice
-        if isinstance(node, ast.Name):
-            node = self.names.get(node.id, node)
-        if isinstance(node, ast.Lambda):
-            node = node.body
-        if isinstance(node, ast.FunctionDef):
-            node = next((each.value for each in node.body if isinstance(each, ast.Return)), node)
-        return [self.expression(each) for each in (node.elts if isinstance(node, ast.Tuple) else [node])]
-
-
-def blocks_of_hook(hook):
-    """What a pre_hook makes the block shape of each descriptor: {name: expressions}, by the config's names. None if
-    it does anything else."""
-    return blocks_of(hook.body, {})
-
-
-def blocks_of(body, names):
-    found = {}
-    for node in body:
-        if isinstance(node, ast.If):
-            inner = [blocks_of(part, dict(names)) for part in (node.body, node.orelse)]
-            test = hook_text(node.test, names)
-            if None in inner:
-                return None
-            for name in {**inner[0], **inner[1]}:
-                one, other = (part.get(name, found.get(name)) for part in inner)
-                if test is None or one is None or other is None:
-                    return None
-                found[name] = [a if a == b else f"({a} if {test} else {b})" for a, b in zip(one, other)]
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            names[node.targets[0].id] = hook_text(node.value, names)
-        elif isinstance(node, ast.Assign) and is_attribute(node.targets[0], "block_shape"):
-            extents = [hook_text(each, names) for each in getattr(node.value, "elts", [None])]
-            target = hook_text(node.targets[0].value, names)
-            if target is None or None in extents:
-                return None
-            found[target] = extents
-        elif not isinstance(node, (ast.Return, ast.Pass)) and not is_text(node):
-            return None
-    return found
-
-
-def is_text(node):
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def hook_text(node, names):
-    """An expression over nargs["NAME"] and nargs.get("NAME"), in the spec's language."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return str(node.slice.value)
-    if isinstance(node, ast.Call) and last_name(node) == "get" and isinstance(node.args[0], ast.Constant):
-        return str(node.args[0].value)
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return repr(node.value)
-    if isinstance(node, ast.BinOp):
-        sides = [hook_text(side, names) for side in (node.left, node.right)]
-        sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[1:-1]
-        return None if None in sides else f"{factor(sides[0])}{sign}{factor(sides[1])}"
-    return None
-
-
-def number(node):
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError):
+    def shape(self, axes):
+        """Expressions; None: how many axes it has is not known."""
+        host = self.host
+        if axes.shape is not None:
+            return list(axes.shape)
+        if axes.flat is not None and not axes.strides:
+            return list(axes.flat)
+        if axes.count is not None and not axes.seen and not axes.strides:
+            return [axes.count]
+        read = sorted(index for index in axes.seen if index >= 0)
+        if read and read == list(range(len(read))) and not any(index < 0 for index in axes.seen) and \
+                axes.strides <= set(read) and (not axes.strides or (len(read) > 1 and axes.strides == set(read))):
+            # Each axis is read, and each stride or none: a tensor of so many axes is one that the function takes. A
+            # stride alone says nothing of what is behind it.
+            host.set_rank(axes, len(read))
+            if len(read) > 1:
+                self.notes.append(f"{axes.name}: taken for one of {len(read)} axes, which are all that the script reads of it")
+            return list(axes.shape)
         return None
-    return value if isinstance(value, int) else None
 
+    def tell_shapes(self):
+        plain = [(name, host) for name, why, host in self.shapeless if not why]
+        if plain:
+            which = f"the shape of '{plain[0][1]}' is" if len(plain) == 1 else \
+                "the shapes of " + ", ".join(f"'{host}'" for _, host in plain) + " are"
+            self.leave(f"arg{'s' if len(plain) > 1 else ''} {', '.join(name for name, _ in plain)}: {which} not in the "
+                       "script")
+        reasons = {}
+        for name, why, _ in self.shapeless:
+            if why:
+                reasons.setdefault(why, []).append(name)
+        for why, names in reasons.items():
+            self.leave(f"arg{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
 
-def is_attribute(node, name):
-    return isinstance(node, ast.Attribute) and node.attr == name
+    # Constants and the grid.
 
+    def text(self, value):
+        """As a define's value; None: it is not known."""
+        if isinstance(value, str):
+            return value
+        if value is NONE:
+            return "'None'"
+        if isinstance(value, Type):
+            return value.triton()
+        return None
 
-def is_shape(node, tensor):
-    return is_attribute(node, "shape") and getattr(node.value, "id", "") == tensor
+    def define(self, name, value):
+        text = self.text(value)
+        if text is None:
+            why = value.why if isinstance(value, Unknown) else "its value"
+            self.leave(f"define {name}: {understood(why)}", getattr(value, "line", 0))
+            text = TO_WRITE
+        self.defines.append((name, text))
 
+    def read_grid(self):
+        made = self.host.grid(self.launched)
+        items = made.items if isinstance(made, Items) else [made]
+        extents = []
+        for item in items[:3]:
+            if isinstance(item, str):
+                extents.append(item)
+            else:
+                why = item.why if isinstance(item, Unknown) else "an axis"
+                self.leave(f"launch.grid: {understood(why)}", getattr(item, "line", 0))
+                extents.append(TO_WRITE)
+        return extents or [TO_WRITE]
 
-def unpacked(target, value, tensor):
-    """The targets that take the axes of a tensor: of `a, b = x.shape` and of `a, b, c = *x.shape, y`."""
-    if is_shape(value, tensor):
-        return target.elts
-    parts = value.elts if isinstance(value, ast.Tuple) else []
-    for index, part in enumerate(parts):
-        if isinstance(part, ast.Starred) and is_shape(part.value, tensor):
-            return target.elts[index:len(target.elts) - (len(parts) - index - 1)]
-    return []
+    # Names.
 
+    def finish(self, extents):
+        """Puts names in the place of axes, and what strides are."""
+        host, bad = self.host, set()
+        self.names = {}
 
-def is_method(node, tensor, name):
-    return (isinstance(node, ast.Call) and is_attribute(node.func, name)
-            and getattr(node.func.value, "id", "") == tensor)
+        def stride(match):
+            axes, index = host.places.strides[int(match[1])]
+            if axes.shape is None:
+                bad.add((axes.name, index))
+                return TO_WRITE
+            return factor(settled(product(axes.shape[index % len(axes.shape) + 1:])))
 
+        def settled(text):
+            text = host.places.inserted(text)
+            whole = re.fullmatch(r"stride__(\d+)__", text)
+            if whole:
+                made = stride(whole)
+                return made[1:-1] if made.startswith("(") else made
+            text = re.sub(r"stride__(\d+)__", stride, text)
+            return PLACE.sub(lambda m: self.name_of(host.places.axes[int(m[2])]), text)
 
-def axis_of(node, tensor):
-    """Of tensor.shape[i], tensor.size(i) and tensor.stride(i)."""
-    if isinstance(node, ast.Subscript) and is_shape(node.value, tensor):
-        return number(node.slice)
-    for name in ("size", "stride"):
-        if is_method(node, tensor, name) and len(node.args) == 1:
-            return number(node.args[0])
-    return None
+        self.args = [(name, template, [settled(text) for text in texts]) for name, template, texts in self.args]
+        self.defines = [(name, settled(text)) for name, text in self.defines]
+        self.grid = [settled(extent) for extent in extents]
+        for name, index in sorted(bad):
+            self.leave(f"the shape of '{name}' is not in the script, so what its stride({index}) is, is not known")
+        if self.real is not None:
+            triton_run.correct(self, self.real)
+        given = {name: text for name, text in self.defines}
+        self.grid = [self.without_defines(extent, given) for extent in self.grid]
+        for name, template, texts in self.args:
+            for text in texts:
+                self.know(text, len(texts) if template.startswith("buffer") else 1)
+        for name, text in self.defines:
+            self.know(text)
+        for extent in self.grid:
+            self.know(extent)
+        self.write()
 
+    def name_of(self, axis):
+        if axis.number not in self.names:
+            name = re.sub(r"\W+", "_", axis.name.lstrip("(")).strip("_") or "n"
+            while name in self.names.values():
+                name += "_2"
+            self.names[axis.number] = name
+        return self.names[axis.number]
 
-def launches(node, kernel):
-    return (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
-            and getattr(node.func.value, "id", "") == kernel)
+    def without_defines(self, text, given):
+        return re.sub(NAME, lambda m: factor(given[m[0]]) if m[0] in given and m[0] not in self.values else m[0], text)
 
+    def know(self, text, axes=1):
+        """The names of an expression are dims."""
+        for name in re.findall(NAME, re.sub(r"'[^']*'", "''", text)):
+            if name not in (*RESERVED, "True", "False", "None", "dtype", "if", "else", "and", "or", "not", "in", "ceil_div",
+                            TO_WRITE) and name not in self.values:
+                self.dims[name] = max(axes, self.dims.get(name, 0))
 
-def hosts(tree, kernel):
-    """The functions of a script that launch a kernel, methods among them."""
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-            and any(launches(inner, kernel) for inner in ast.walk(node))]
+    def clashes(self, name):
+        return name in self.dims and name in RESERVED
+
+    def safe(self, text):
+        return re.sub(NAME, lambda m: m[0] + "_" if self.clashes(m[0]) else m[0], text)
+
+    def write(self):
+        lines = []
+        for name, template, texts in self.args:
+            body = re.sub(r"\$(\d+)", lambda m: quoted(self.safe(texts[int(m[1])])), template)
+            lines.append(f"args {{ name: {quoted(name)} {body} }}")
+        self.args = lines
+        self.defines = [f"defines {{ name: {quoted(name)} value: {quoted(self.safe(text))} }}" for name, text in self.defines]
+        self.grid = [self.safe(extent) for extent in self.grid]

@@ -370,9 +370,15 @@ absl::Status SpecChecker::CheckLets() {
 absl::Status SpecChecker::CheckConstraints() {
   for (int i = 0; i < spec_.constraints_size(); ++i) {
     const v1::Constraint& constraint = spec_.constraints(i);
+    const SpecPlace place = root_.Nested("constraints", i);
+    // As `tunectl import` marks what it could not read.
+    if (constraint.expression() == "left_to_write") {
+      return place.Error("expression",
+                         absl::StrCat("unknown name 'left_to_write'; left to write: ",
+                                      constraint.doc(), ". Delete the line once it is done"));
+    }
     ASSIGN_OR_RETURN(Expression expression,
-                     Parse(root_.Nested("constraints", i), "expression", -1,
-                           constraint.expression(), config_names_));
+                     Parse(place, "expression", -1, constraint.expression(), config_names_));
     const std::string why =
         constraint.doc().empty() ? "" : absl::StrCat(" (", constraint.doc(), ")");
     parsed_.constraints.push_back(

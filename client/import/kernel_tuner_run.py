@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tunectl import --run` of a Kernel Tuner script: what its calls of tune_kernel are really given. Names of sizes are
+those that reading the script finds, where their values are the real ones."""
+import collections
+import inspect
+import os
+import sys
+import types
+
+import script_run
+from kernel_tuner import POSITIONS, Import, calls_of
+from script_reader import Reader, Unreadable
+from script_values import DTYPES, Array, Fill, Function, Map, Num, Scalar, Scope, Seq, Unknown
+
+SAMPLE = 1 << 16  # elements of an array that are looked at
+
+
+class Call:
+    def __init__(self, line, values):
+        self.line, self.values = line, values
+
+
+def stand_in(calls, path):
+    """A module `kernel_tuner` whose tuning functions take down their arguments."""
+    def taken(args, given):
+        frame, line = inspect.currentframe(), 0
+        while frame is not None:
+            if frame.f_code.co_filename == path:
+                line = frame.f_lineno
+                break
+            frame = frame.f_back
+        values = {**dict(zip(POSITIONS, args)), **given}
+        params = values.get("tune_params") or {}
+        calls.append(Call(line, converted(values)))
+        best = {name: next(iter(each), None) for name, each in dict(params).items()}
+        return [{**best, "time": 1.0, "times": [1.0]}], {"device_name": "none", "best_config": best}
+
+    class StandIn(types.ModuleType):
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            inner = sys.modules.setdefault(f"{self.__name__}.{name}", StandIn(f"{self.__name__}.{name}"))
+            return inner
+
+        def __call__(self, *args, **kwargs):
+            return self
+
+        def __mro_entries__(self, bases):
+            return (object,)
+
+        def __iter__(self):
+            return iter(())
+
+    module = StandIn("kernel_tuner")
+    module.__path__ = []
+    module.tune_kernel = lambda *args, **given: taken(args, given)
+    module.run_kernel = lambda name, source, size, arguments, params, *rest, **more: list(arguments)
+    module.store_results = module.tune_kernel_T1 = lambda *args, **given: ([], {})
+    found = {"kernel_tuner": module}
+    for name in ("observers", "nvml", "observers.nvml", "observers.observer", "accuracy", "util", "core", "interface",
+                 "integration", "file_utils", "observers.register", "observers.pmt", "observers.ncu", "energy",
+                 "energy.energy"):
+        made = StandIn(f"kernel_tuner.{name}")
+        made.__path__ = []
+        found[f"kernel_tuner.{name}"] = made
+    return found
+
+
+# Real values as the import has them.
+
+
+def converted(value):
+    if value is None or isinstance(value, (bool, int, float)):
+        return Num(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, dict):
+        return Map({key: converted(item) for key, item in value.items()}) if "tune_params" not in value else \
+            {key: converted(item) for key, item in value.items()}
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return array(value)
+    if isinstance(value, (list, tuple, set, frozenset, range)) or type(value).__name__ in (
+            "dict_keys", "dict_values", "generator", "map"):
+        return Seq([converted(item) for item in value])
+    if callable(value):
+        return Function(None, Scope({}), (), value)
+    return Unknown(f"a {type(value).__name__}", 0)
+
+
+def array(value):
+    dtype = str(value.dtype)
+    name = DTYPES.get(dtype) or ("bool" if dtype == "bool" else dtype.replace("torch.", ""))
+    name = DTYPES.get(name, name)
+    shape = [int(extent) for extent in value.shape]
+    if not shape:
+        number = value.item()
+        return Scalar(name, Num(number))
+    return Array(name, [Num(extent) for extent in shape], fill_of(value, name))
+
+
+def fill_of(value, dtype):
+    """How an array is filled, by what it holds."""
+    try:
+        flat = value.reshape(-1)[:SAMPLE]
+        flat = flat.get() if hasattr(flat, "get") else flat.cpu().numpy() if hasattr(flat, "cpu") else flat
+        numbers = flat.tolist()
+    except Exception:  # an array of another library
+        return Fill()
+    if not numbers or isinstance(numbers[0], (complex, tuple, list)):
+        return Fill()
+    low, high = min(numbers), max(numbers)
+    if low == high:
+        return Fill("CONSTANT", low)
+    if len(numbers) > 2 and numbers == list(range(len(numbers))):
+        return Fill("IOTA")
+    if dtype[0] in "iub":
+        return Fill("SORTED" if numbers == sorted(numbers) else "UNIFORM", int(low), int(high) + 1)
+    if numbers == sorted(numbers):
+        return Fill("SORTED", low, high)
+    mean = sum(numbers) / len(numbers)
+    deviation = (sum((n - mean) ** 2 for n in numbers) / len(numbers)) ** 0.5
+    # A normal distribution reaches beyond three deviations, a uniform one stays below two.
+    if deviation and (high - low) / deviation > 4.5:
+        return Fill("NORMAL", round(mean, 3) or 0, round(deviation, 3))
+    return Fill("UNIFORM", low, high)
+
+
+# Names for what is real.
+
+
+def named(read, real):
+    """The real value, with the texts of the one that was read where both are the same."""
+    if isinstance(real, Num):
+        read = read.num if isinstance(read, Scalar) else read
+        return read if isinstance(read, Num) and read.value == real.value else real
+    if isinstance(real, Scalar):
+        num = read.num if isinstance(read, Scalar) else read
+        return Scalar(real.dtype, named(num, real.num))
+    if isinstance(real, Array):
+        if not isinstance(read, Array) or [n.value for n in read.shape] != [n.value for n in real.shape]:
+            return real
+        is_told = read.fill.kind and not read.note and read.fill.kind != "CONSTANT"
+        return Array(real.dtype, read.shape, read.fill if is_told and real.fill.kind not in ("CONSTANT", "IOTA") else real.fill)
+    if isinstance(real, Seq):
+        items = read.items if isinstance(read, Seq) and len(read.items) == len(real.items) else [None] * len(real.items)
+        return Seq([named(a, b) for a, b in zip(items, real.items)])
+    if isinstance(real, Map):
+        items = read.items if isinstance(read, Map) else {}
+        return Map({key: named(items.get(key), item) for key, item in real.items.items()})
+    if isinstance(real, Function):
+        if isinstance(read, Function):
+            return Function(read.node, read.scope, read.bound, real.real)
+        return Function(node_of(real.real), scope_of(real.real), (), real.real)
+    if isinstance(real, str) and getattr(read, "path", None) and str(read) == real:
+        return read
+    return real
+
+
+def node_of(function):
+    """The tree of a function's own text; one that cannot be read has none that translates."""
+    import ast
+    import textwrap
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)).strip().rstrip(",)"))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        tree = ast.parse("lambda p: unread()")
+    return next((n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.Lambda))), ast.parse(
+        "lambda p: unread()").body[0].value)
+
+
+def scope_of(function):
+    scope = Scope({})
+    try:
+        closed = inspect.getclosurevars(function)
+    except (TypeError, ValueError):
+        return scope
+    for names in (closed.globals, closed.nonlocals):
+        for name, value in names.items():
+            made = converted(value)
+            if isinstance(made, Function):
+                made = Function(node_of(value), Scope({}), (), value)
+            scope[name] = made
+    return scope
+
+
+def run(path, wanted, arguments):
+    calls = []
+    outcome = script_run.run(path, arguments, stand_in(calls, path))
+    if not calls:
+        raise Unreadable(f"{path}: the script was run, and did not call tune_kernel" +
+                         (f": {outcome.error}" if outcome.error else ""))
+    if not 1 <= wanted <= len(calls):
+        raise Unreadable(f"{path}: there were {len(calls)} calls of tune_kernel, no number {wanted}")
+    call = calls[wanted - 1]
+    reader, read = reading(path)
+    number = sum(one.line == call.line for one in calls[:wanted])
+    same = [one for one in read if one[0] == call.line or one[0] <= call.line <= getattr(one[1], "end_lineno", one[0])]
+    values = {}
+    if same:
+        _, node, positional, by_name = same[min(number, len(same)) - 1]
+        values = {**dict(zip(POSITIONS, positional)), **by_name}
+    values = {name: named(values.get(name), real) for name, real in call.values.items()}
+    made = Import(reader, call.line, None, values)
+    made.make()
+    if outcome.error:
+        made.notes.append(f"the script ended early: {outcome.error}")
+    made.notes.append("the script was run: sizes, types and restrictions are those of this run")
+    if len(calls) > 1:
+        counts = collections.Counter(one.line for one in calls)
+        lines = ", ".join(f"{at} ({times} times)" if times > 1 else str(at) for at, times in counts.items())
+        made.notes.append(f"{len(calls)} calls of tune_kernel (lines {lines}); --call N chooses one")
+    return {"name": made.name, "files": made.files, "left": list(dict.fromkeys(made.left)),
+            "notes": list(dict.fromkeys(made.notes))}
+
+
+def reading(path):
+    """(reader, calls) of the script as it is read; what cannot be read has no calls."""
+    try:
+        reader, calls = calls_of(path)
+    except (Unreadable, RecursionError):
+        reader, calls = Reader(path, "tune_kernel"), []
+    reader.passed_over.clear()
+    return reader, calls

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of a script: of its own functions, classes and methods, which are walked, and of libraries, which are known
+or not. A call that is not known puts the lists and dicts that it is given in doubt."""
+import ast
+import dataclasses
+import os
+
+from cuda_source import is_readable
+from script_objects import (HARMLESS, Class, Instance, Parser, Path, array_method, bound_member, map_method, path_method,
+                            seq_method, text_method)
+from script_values import (Array, DType, File, Function, Generator, Map, Module, Num, Scope, Seq, Unknown, call_library,
+                           cast, items_of, plain, snapshot, unknown_at)
+
+DEPTH_MAX = 30
+BUILTIN_TYPES = {"float": "f64", "int": "i64", "bool": "bool", "complex": "complex128"}
+
+
+class Return(Exception):
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+
+@dataclasses.dataclass
+class Starred(Unknown):
+    """*what or **what, which was not understood."""
+
+
+class FileText(str):
+    """What a file holds; `path` is where."""
+
+
+def is_generator(node):
+    waiting = list(getattr(node, "body", ())) if isinstance(node, ast.FunctionDef) else []
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(inner, (ast.FunctionDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(inner)
+    return False
+
+
+class Calls:
+    """Half of a Reader."""
+
+    def fixtures(self, node, scope):
+        """pytest gives a test what functions of its parameters' names return."""
+        found = {}
+        for argument in node.args.args:
+            function = scope.get(argument.arg)
+            if isinstance(function, Function) and any(self.name_of(getattr(d, "func", d)) == "fixture"
+                                                      for d in getattr(function.node, "decorator_list", ())):
+                more = self.fixtures(function.node, scope)
+                found[argument.arg] = self.call_function(function, [], more, node.lineno)
+        return found
+
+    def call_methods(self, node, scope):
+        """Those that tune, of an object that nobody makes."""
+        cls = scope.get(node.name)
+        if not isinstance(cls, Class):
+            return
+        made = self.make_instance(cls, [], {}, node.lineno)
+        for inner in node.body:
+            if isinstance(inner, ast.FunctionDef) and self.tunes(inner) and inner.name != "__init__":
+                method = bound_member(made, inner.name)
+                if isinstance(method, Function):
+                    self.call_function(method, [], {}, inner.lineno)
+
+    def of_Call(self, node, scope):
+        positional = self.of_Tuple(ast.Tuple(node.args, ast.Load(), lineno=node.lineno), scope).items
+        by_name, stars = {}, [p for p in positional if isinstance(p, Starred)]
+        for keyword in node.keywords:
+            value = self.value(keyword.value, scope)
+            if keyword.arg is not None:
+                by_name[keyword.arg] = value
+            elif isinstance(value, Map):
+                by_name.update({str(k): v for k, v in value.items.items()})
+            else:
+                stars.append(Starred("**" + ast.unparse(keyword.value)[:60], node.lineno))
+        name = self.name_of(node.func)
+        if name == self.entry:
+            return self.tuning_call(node, positional, by_name, stars)
+        if stars:
+            return self.not_followed(node, scope)
+        result = self.call(node, name, positional, by_name, scope)
+        if isinstance(result, Unknown) and not isinstance(result, File):
+            self.not_followed(node, scope)
+        return result
+
+    def tuning_call(self, node, positional, by_name, stars):
+        """Taken down as the values are now: a script changes its params between its calls."""
+        if stars:  # where those behind a star belong is not known
+            first = next((i for i, p in enumerate(positional) if isinstance(p, Starred)), len(positional))
+            positional = positional[:first]
+            by_name["*"] = stars[0]
+        self.passed_over_at.append(len(self.passed_over))
+        self.calls.append((node.lineno, node, *snapshot([positional, by_name])))
+        return Seq([Seq([]), Map({})])
+
+    def not_followed(self, node, scope):
+        """A call of what is not known may change the lists and dicts that it is given."""
+        name = self.name_of(node.func)
+        given = [*node.args, *(k.value for k in node.keywords)]
+        if isinstance(node.func, ast.Attribute):
+            given.append(node.func.value)
+        for inner in given if name not in HARMLESS else ():
+            value = self.value(inner, scope) if isinstance(inner, (ast.Name, ast.Attribute)) else None
+            if isinstance(value, (Seq, Map)):
+                value.doubt = value.doubt or f"line {node.lineno}: '{ast.unparse(node)[:60]}'"
+        return unknown_at(node)
+
+    def call(self, node, name, positional, by_name, scope):
+        known = self.value(node.func, scope) if isinstance(node.func, ast.Attribute) else scope.get(name)
+        if isinstance(node.func, ast.Attribute):
+            base = self.value(node.func.value, scope)
+            if isinstance(base, Instance) and isinstance(base.attributes.get(name), Function):
+                return self.call_function(base.attributes[name], positional, by_name, node.lineno)
+            if not isinstance(base, (Module, Instance, Class)):
+                return self.method(base, name, positional, by_name, node)
+        if isinstance(known, Function):
+            return self.call_function(known, positional, by_name, node.lineno)
+        if isinstance(known, Class):
+            return self.make_instance(known, positional, by_name, node.lineno)
+        if isinstance(known, DType) and (name not in BUILTIN_TYPES or name in scope):
+            return cast(known.name, positional, node)
+        if name == "super" and isinstance(scope.get("self"), Instance):
+            cls = scope["self"].cls
+            return Instance(cls.bases[0] if cls.bases else None, scope["self"].attributes)
+        return self.library(node, name, positional, by_name, scope)
+
+    def library(self, node, name, positional, by_name, scope):
+        """A function of a module or of Python."""
+        first = positional[0] if positional else None
+        if name == "ArgumentParser":
+            return Parser({})
+        if name in ("Path", "PurePath") and isinstance(first, (str, Path)):
+            return first if isinstance(first, Path) else Path(first)
+        if name in ("map", "filter") and isinstance(first, Function) and len(positional) == 2:
+            items = items_of(positional[1])
+            made = None if items is None else [self.call_function(first, [item], {}, node.lineno) for item in items]
+            if name == "filter" and made is not None:
+                known = [plain(each) for each in made]
+                made = None if None in known else [item for item, keep in zip(items, known) if keep]
+            return unknown_at(node) if made is None else Seq(made)
+        if name == "vars" and isinstance(first, Instance):
+            return Map(dict(first.attributes))
+        if name in ("isfile", "exists") and isinstance(first, (str, Path)):
+            path = os.path.join(self.folder, first if isinstance(first, str) else first.text)
+            inside = os.path.realpath(path).startswith(os.path.realpath(self.folder) + os.sep)
+            return Num(os.path.isfile(path)) if inside else unknown_at(node)
+        if name == "getenv" or ast.unparse(node.func) == "os.environ.get":
+            return positional[1] if len(positional) > 1 else Num(None)  # as if it were not set
+        if name == "open" and isinstance(first, Path):
+            positional = [first.text, *positional[1:]]
+        positional = [p.text if isinstance(p, Path) else p for p in positional]
+        return call_library(name, positional, by_name, node, self.folder)
+
+    def make_instance(self, cls, positional, by_name, line):
+        made = Instance(cls, {})
+        init = bound_member(made, "__init__")
+        if isinstance(init, Function):
+            self.call_function(init, positional, by_name, line)
+            return made
+        # A dataclass, or a class without __init__.
+        fields = [n.target.id for n in cls.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+        for name, value in [*zip(fields, positional), *by_name.items()]:
+            made.attributes[name] = self.named(value, name)
+        return made
+
+    def call_function(self, function, positional, by_name, line):
+        self.depth += 10
+        if self.depth > DEPTH_MAX * 10:
+            self.depth -= 10
+            return Unknown("a recursion", line)
+        arguments = function.node.args
+        scope = Scope(function.scope, function.scope)
+        positional = [*function.bound, *positional]
+        names = [a.arg for a in arguments.posonlyargs + arguments.args]
+        defaults = [self.value(d, function.scope) for d in arguments.defaults]
+        for name in names + [a.arg for a in arguments.kwonlyargs]:
+            scope[name] = Unknown(f"'{name}' is given by the caller", line)
+        for name, default in zip(names[len(names) - len(defaults):], defaults):
+            scope[name] = self.named(default, name)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults):
+            if default is not None:
+                scope[argument.arg] = self.named(self.value(default, function.scope), argument.arg)
+        # A number without a name has that of the parameter.
+        scope.update((name, self.named(value, name)) for name, value in zip(names, positional))
+        if arguments.vararg is not None:
+            scope[arguments.vararg.arg] = Seq(positional[len(names):])
+        known = names + [a.arg for a in arguments.kwonlyargs]
+        scope.update({k: self.named(v, k) for k, v in by_name.items() if k in known})
+        if arguments.kwarg is not None:
+            scope[arguments.kwarg.arg] = Map({k: v for k, v in by_name.items() if k not in known})
+        yields = []
+        scope["(yields)"] = yields
+        try:
+            if isinstance(function.node, ast.Lambda):
+                return self.value(function.node.body, scope)
+            self.block(function.node.body, scope)
+            return Seq(yields) if is_generator(function.node) else Num(None)
+        except Return as result:
+            return Seq(yields) if is_generator(function.node) else result.value
+        finally:
+            self.depth -= 10
+
+    def of_Yield(self, node, scope):
+        scope["(yields)"].append(self.value(node.value, scope) if node.value is not None else Num(None))
+        return Num(None)
+
+    def of_YieldFrom(self, node, scope):
+        items = items_of(self.value(node.value, scope))
+        scope["(yields)"].extend(items if items is not None else [unknown_at(node)])
+        return Num(None)
+
+    def method(self, base, name, positional, by_name, node):
+        made = None
+        if isinstance(base, Array):
+            made = array_method(base, name, positional, by_name)
+        elif isinstance(base, Map):
+            made = map_method(base, name, positional, by_name)
+        elif isinstance(base, Seq):
+            made = seq_method(base, name, positional, by_name)
+        elif isinstance(base, str):
+            made = text_method(base, name, positional, by_name)
+        elif isinstance(base, Path):
+            made = path_method(base, name, positional)
+        elif isinstance(base, File) and name == "read":
+            made = self.text_of(base)
+        elif isinstance(base, Parser):
+            made = self.parser_method(base, name, positional, by_name, node)
+        elif isinstance(base, Generator):
+            made = call_library(name, positional, by_name, node, self.folder)
+        return unknown_at(node) if made is None else made
+
+    def parser_method(self, parser, name, positional, by_name, node):
+        if name == "add_argument":
+            parser.add(positional, by_name, node)
+            return Num(None)
+        if name == "set_defaults":
+            parser.defaults.update(by_name)
+            return Num(None)
+        if name in ("add_argument_group", "add_mutually_exclusive_group"):
+            return parser
+        if name in ("parse_args", "parse_known_args"):
+            made = Instance(None, {key: self.named(value, key) for key, value in parser.defaults.items()})
+            return made if name == "parse_args" else Seq([made, Seq([])])
+        return None
+
+    def text_of(self, file):
+        """A file's content, if it may be read; else its path, which the import names."""
+        path = os.path.join(self.folder, file.text)
+        if not is_readable(path, self.folder):
+            return file.text
+        with open(path, encoding="utf-8", errors="replace") as opened:
+            text = FileText(opened.read())
+        text.path = file.text
+        return text

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modules that a script imports, where they lie in its package or beside it: they are read as the script is, and no
+others are."""
+import ast
+import os
+
+from script_values import Module, Scope
+
+BYTES_MAX = 1 << 20
+MODULES_MAX = 64
+
+
+class LoadedModule(Module):
+    """A module that was read, with its names."""
+
+    def __init__(self, name, scope):
+        super().__init__(name)
+        self.scope = scope
+
+
+class Modules:
+    """Finds and keeps the modules of one script."""
+
+    def __init__(self, path):
+        self.folder = os.path.dirname(os.path.abspath(path))
+        self.root = self.folder
+        while os.path.isfile(os.path.join(self.root, "__init__.py")) and os.path.dirname(self.root) != self.root:
+            self.root = os.path.dirname(self.root)
+        self.loaded = {}
+
+    def find(self, name, level, folder):
+        """The file of `from name import ...`; None: it is none of the script's own."""
+        parts = name.split(".") if name else []
+        places = [self.root, self.folder]
+        if level:
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            places = [folder]
+        for place in places:
+            base = os.path.join(place, *parts)
+            for path in (base + ".py" if parts else "", os.path.join(base, "__init__.py")):
+                real = os.path.realpath(path) if path else ""
+                inside = real.startswith(os.path.realpath(self.root) + os.sep)
+                if inside and os.path.isfile(real) and os.path.getsize(real) <= BYTES_MAX:
+                    return real
+        return None
+
+
+class Imports:
+    """The imports of a Reader."""
+
+    def module(self, name, level, folder):
+        """The names of a module, or None."""
+        path = self.modules.find(name, level, folder)
+        if path is None or (path not in self.modules.loaded and len(self.modules.loaded) >= MODULES_MAX):
+            return None
+        if path not in self.modules.loaded:
+            scope = self.modules.loaded[path] = Scope({"__file__": path, "__name__": name})
+            try:
+                with open(path, encoding="utf-8") as file:
+                    tree = ast.parse(file.read(), path)
+            except (OSError, SyntaxError, ValueError):
+                return None
+            where, steps = self.where, self.steps
+            self.where, self.steps = f" of {os.path.basename(path)}", 0
+            try:
+                self.module_block(tree.body, scope)
+            except self.too_much:
+                pass  # what was read is known
+            finally:
+                self.where, self.steps = where, steps
+        return self.modules.loaded[path]
+
+    def do_Import(self, node, scope):
+        for alias in node.names:
+            name = alias.asname or alias.name.split(".")[0]
+            found = self.module(alias.name, 0, self.folder_of(scope)) if alias.asname or "." not in alias.name else None
+            scope[name] = Module(alias.name) if found is None else LoadedModule(alias.name, found)
+
+    def do_ImportFrom(self, node, scope):
+        folder = self.folder_of(scope)
+        found = self.module(node.module or "", node.level, folder)
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if alias.name == "*":
+                scope.update({key: value for key, value in (found or {}).items() if not key.startswith("_")})
+                continue
+            if found is not None and alias.name in found:
+                scope[name] = found[alias.name]
+                continue
+            inner = self.module(f"{node.module}.{alias.name}" if node.module else alias.name, node.level, folder)
+            if inner is not None:
+                scope[name] = LoadedModule(alias.name, inner)
+            else:
+                scope[name] = self.foreign(node, alias)
+
+    def folder_of(self, scope):
+        return os.path.dirname(scope.get("__file__", os.path.join(self.folder, "script.py")))

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configs of a tuned Triton function: what @triton.autotune lists, wherever the script makes the list."""
+import ast
+
+from script_objects import Instance
+from script_reader import Reader, Unreadable
+from script_values import Function, Map, Module, Num, Seq, Unknown, items_of, plain
+from triton_hooks import Hook
+
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
+POSITIONS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "pre_hook")
+# Options of Triton for GPUs of another make.
+ELSEWHERE = {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "instruction_sched_variant", "schedule_hint", "cooperative",
+             "ir_override"}
+
+
+class ConfigReader(Reader):
+    """Walks the script's module; a call of Config is an object of its own."""
+
+    def __init__(self, path, tree):
+        super().__init__(path, "Config")
+        self.tree = tree
+        self.scope.update({"__file__": path, "__name__": "imported"})
+        self.unions = []
+        try:
+            self.module_block(tree.body, self.scope)
+        except Unreadable:
+            pass  # what was read until then is known
+
+    def named(self, value, name):
+        return value  # no number here is a dim
+
+    def tuning_call(self, node, positional, by_name, stars):
+        values = {**dict(zip(POSITIONS, positional)), **by_name}
+        if stars:
+            values["?"] = stars[0]
+        kwargs = values.get("kwargs", Map({}))
+        attributes = {name: Num(value) for name, value in DEFAULTS.items()}
+        attributes.update(values)
+        attributes.update({"kwargs": kwargs, "(line)": Num(node.lineno), "(given)": Map(dict(values))})
+        return Instance(None, attributes)
+
+    def of_IfExp(self, node, scope):
+        """Lists that a property of the device decides are tried both: each config is checked anyway."""
+        made = super().of_IfExp(node, scope)
+        if not isinstance(made, Unknown) or self.truth(node.test, scope) is not None:
+            return made
+        ways = [items_of(self.value(each, scope)) for each in (node.body, node.orelse)]
+        known = [plain(Seq(way)) if way is not None else None for way in ways]
+        if None in known or not all(known):
+            return made
+        self.unions.append(f"line {node.lineno}{self.where}: '{ast.unparse(node.test)[:60]}' was not understood: the values "
+                           "of both ways are tried")
+        both = list(ways[0])
+        both += [item for item, value in zip(ways[1], known[1]) if value not in known[0]]
+        return Seq(both)
+
+
+class Configs:
+    """`each`: {name: value} of the configs that were understood. `left`, `notes`: for people. `blocks`, `zeroed`: of
+    their hooks."""
+
+    def __init__(self, reader, function, node):
+        self.reader, self.function = reader, function
+        self.each, self.left, self.notes, self.blocks, self.zeroed = [], [], [], {}, []
+        self.wanted = [name for name in function.constants]
+        if node is None:
+            self.left.append("configs: @autotune has none; write the values of its params")
+            return
+        # Names that the list is made of: statements that were not followed matter if they give these a value.
+        used = self.names_behind(node)
+        value = reader.value(node, reader.scope)
+        passed_over = [text for _, names, text in reader.passed_over if names & used or (
+            "" in names and len(reader.passed_over) == 1)]
+        for item in self.items(value, node):
+            self.read(item, node)
+        self.left += [f"configs: {text}" for text in passed_over]
+        self.notes += list(dict.fromkeys(reader.unions))
+        self.settle()
+
+    def names_behind(self, node):
+        """The names in an expression, and in the functions and statements of the script that those name."""
+        found, waiting = set(), [node]
+        bodies = {inner.name: inner for inner in self.reader.tree.body if isinstance(inner, (ast.FunctionDef, ast.ClassDef))}
+        while waiting:
+            for inner in ast.walk(waiting.pop()):
+                if isinstance(inner, ast.Name) and inner.id not in found:
+                    found.add(inner.id)
+                    if inner.id in bodies:
+                        waiting.append(bodies[inner.id])
+        return found | ({""} if found & set(bodies) else set())
+
+    def items(self, value, node):
+        known = items_of(value)
+        if known is not None:
+            if getattr(value, "doubt", ""):
+                self.left.append(f"configs: {value.doubt} may change them, and was not followed")
+            return known
+        if isinstance(value, Instance):
+            return [value]
+        self.left.append(f"configs (line {getattr(value, 'line', 0) or node.lineno}): {self.culprit(value, node)}; write the "
+                         "values of the params")
+        return []
+
+    def culprit(self, value, node):
+        """Which name of another module is not known, or which part was not understood."""
+        for inner in ast.walk(node):
+            known = self.reader.scope.get(inner.id) if isinstance(inner, ast.Name) else None
+            if isinstance(known, Module) and type(known) is Module and known.name.split(".")[0] not in ("triton", "torch"):
+                return f"'{ast.unparse(node)[:60]}': '{inner.id}' is of module {known.name.rpartition('.')[0] or known.name}"
+        why = value.why if isinstance(value, Unknown) else ast.unparse(node)[:60]
+        return why if why.startswith("'") else f"'{why}' was not understood"
+
+    def read(self, item, node):
+        if not isinstance(item, Instance) or "(given)" not in item.attributes:
+            line = getattr(item, "line", 0) or node.lineno
+            why = item.why if isinstance(item, Unknown) else "a config"
+            self.left.append(f"configs (line {line}): {why if why[:1] == chr(39) else repr(why)} was not understood")
+            return
+        given, line = item.attributes["(given)"].items, plain(item.attributes["(line)"])
+        if "?" in given:
+            self.left.append(f"configs (line {line}): '{given['?'].why}' was not understood")
+        kwargs = item.attributes["kwargs"]
+        if not isinstance(kwargs, Map):
+            self.left.append(f"configs (line {line}): {getattr(kwargs, 'why', 'its names')} was not understood")
+            return
+        values = dict(kwargs.items)
+        values.update((name, item.attributes[name]) for name in OPTIONS if name in given)
+        config = {**DEFAULTS}
+        for name, value in values.items():
+            known = plain(value)
+            if isinstance(value, Num) and value.value is None and name in OPTIONS:
+                continue
+            if known is None or isinstance(known, list):
+                why = value.why if isinstance(value, Unknown) else \
+                    f"'{name}' is of module {value.name.rpartition('.')[0]}" if isinstance(value, Module) else f"'{name}'"
+                at = getattr(value, "line", 0) or line
+                self.left.append(f"configs: line {at}: {why}" + ("" if " is of module " in why else " was not understood") +
+                                 f"; write the values of {name}")
+                known = None
+            config[name] = known
+        hook = item.attributes.get("pre_hook")
+        if hook is not None and not (isinstance(hook, Num) and hook.value is None):
+            self.read_hook(hook, line)
+        if config not in self.each:
+            self.each.append(config)
+
+    def read_hook(self, hook, line):
+        node = hook.node if isinstance(hook, Function) else None
+        if node is None:
+            why = getattr(hook, "why", getattr(hook, "name", "a hook"))
+            self.left.append(f"configs (line {line}): the pre_hook '{why}' was not understood; what it prepares is an arg's "
+                             "role or fill")
+            return
+        texts = {name: value for name, value in hook.scope.items() if isinstance(value, str)}
+        read = Hook(node.body if isinstance(node.body, list) else [ast.Expr(node.body)], line, texts)
+        self.blocks.update(read.blocks)
+        self.zeroed += read.zeroed
+        if read.strange:
+            self.left.append(f"configs: {read.strange}")
+
+    def settle(self):
+        """One set of names for all: those that some configs do not set have the function's own default, or are left."""
+        known = {*self.function.order, *OPTIONS}
+        for config in self.each:
+            for name in [name for name in config if name not in known]:
+                if name in ELSEWHERE:
+                    self.notes.append(f"configs: {name} is an option for other GPUs")
+                else:
+                    self.left.append(f"configs: {name} is no parameter of {self.function.name}, and no option that the "
+                                     "service has")
+                del config[name]
+        names = list(dict.fromkeys(name for config in self.each for name in config))
+        defaults = self.function.constant_defaults()
+        for name in names:
+            for config in self.each:
+                if name not in config:
+                    config[name] = defaults.get(name)
+                    if name not in defaults:
+                        self.left.append(f"configs: some do not set {name}; write its values")
+        unique = []
+        for config in self.each:
+            if config not in unique:
+                unique.append(config)
+        self.each = unique

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a launching function's values are to an import: tensors whose axes have names or none, numbers as expressions in
+the spec's language, types. An axis that nobody has named yet stands as `axis__7__` in an expression, and what a stride
+is as `stride__3__`: both are put in at the end, when asserts and later lines have said which axes are the same and how
+many a tensor has."""
+import dataclasses
+import re
+
+from restriction import is_atom
+
+TORCH_TYPES = {"float16": "f16", "half": "f16", "bfloat16": "bf16", "float32": "f32", "float": "f32", "float64": "f64",
+               "double": "f64", "int32": "i32", "int": "i32", "int64": "i64", "long": "i64", "int16": "i16",
+               "short": "i16", "int8": "i8", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+               "bool": "bool", "float8_e4m3fn": "e4m3"}
+TRITON_TYPES = {"f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64", "i32": "tl.int32",
+                "i64": "tl.int64", "i16": "tl.int16", "i8": "tl.int8", "u8": "tl.uint8", "u16": "tl.uint16",
+                "u32": "tl.uint32", "u64": "tl.uint64", "bool": "tl.int1", "e4m3": "tl.float8e4nv"}
+BYTES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4, "f16": 2, "bf16": 2, "i16": 2, "u16": 2}
+PLACE = re.compile(r"\b(axis|stride)__(\d+)__")
+
+
+def factor(text):
+    return text if is_atom(text) else f"({text})"
+
+
+def product(shape):
+    shape = [extent for extent in shape if extent != "1"]
+    return " * ".join(map(factor, shape)) or "1"
+
+
+class Known:
+    """A value that is no number: None, a type."""
+
+
+class NoneValue(Known):
+    pass
+
+
+NONE = NoneValue()
+
+
+@dataclasses.dataclass
+class Unknown:
+    why: str
+    line: int = 0
+
+
+@dataclasses.dataclass
+class Type:
+    """Of elements: an expression that gives the spec's name, such as "dtype" or "'f32'"."""
+    text: str
+
+    def spec(self):
+        """As `dtype:` of a buffer has it."""
+        plain = re.fullmatch(r"'(\w+)'", self.text)
+        return plain.group(1) if plain else self.text
+
+    def triton(self):
+        """As the value of a define."""
+        text = self.text
+        if "dtype" in re.sub(r"'\w*'", "", text) and text == "dtype":
+            text = "'bf16' if dtype == 'bf16' else 'f16' if dtype == 'f16' else 'f32'"
+        # Those that are compared with keep the spec's names.
+        return re.sub(r"(?<!== )(?<!!= )'(\w+)'", lambda m: f"'{TRITON_TYPES.get(m[1], m[1])}'", text)
+
+
+@dataclasses.dataclass
+class Items:
+    """A tuple or a list."""
+    items: list
+
+
+@dataclasses.dataclass
+class Table:
+    """A dict."""
+    items: dict
+
+
+@dataclasses.dataclass
+class Code:
+    """A function or a lambda, with the names around it."""
+    node: object
+    names: dict
+
+
+@dataclasses.dataclass
+class Module:
+    name: str
+
+
+class Meta:
+    """What a grid function is given: the config's names, and what the launch gives."""
+
+
+class Config:
+    """A bound launch, as heuristics see it."""
+
+
+class Axes:
+    """The axes of a tensor; several tensors may have them together, as those of torch.empty_like."""
+
+    def __init__(self, name, shape=None):
+        self.name = name
+        self.shape = shape  # expressions; None: how many there are is not known yet
+        self.seen = {}  # of unknown ones: by index, also from behind
+        self.strides = set()  # indices that were asked for
+        self.count = None  # all elements, where only these were asked for
+        self.flat = None  # rows and columns, where these were asked for
+
+
+@dataclasses.dataclass
+class Tensor:
+    axes: Axes
+    dtype: Type
+    why: str = ""  # it cannot be a buffer
+    memory: object = None  # the axes of what it is a part of, with its strides
+    block: object = None  # of a descriptor: expressions, or None
+    is_descriptor: bool = False
+    note: str = ""
+
+
+@dataclasses.dataclass
+class Shape:
+    """tensor.shape of unknown length, or a part of it, and what stands behind."""
+    axes: Axes
+    start: int = 0
+    end: object = None
+    behind: tuple = ()
+
+
+class Axis:
+    """One number that is not known by its expression."""
+
+    def __init__(self, number, name):
+        self.number, self.name, self.value = number, name, None
+
+
+class Places:
+    """The axes and strides that stand in expressions."""
+
+    def __init__(self):
+        self.axes, self.strides = [], []
+
+    def axis(self, name):
+        self.axes.append(Axis(len(self.axes), name))
+        return f"axis__{len(self.axes) - 1}__"
+
+    def stride(self, axes, index):
+        self.strides.append((axes, index))
+        return f"stride__{len(self.strides) - 1}__"
+
+    def find(self, text):
+        """The axis that an expression is; None: it is more than one, or none. What the axis is known to be is followed."""
+        while True:
+            match = re.fullmatch(r"axis__(\d+)__", text)
+            if match is None:
+                return None, text
+            axis = self.axes[int(match[1])]
+            if axis.value is None:
+                return axis, text
+            text = axis.value
+
+    def same(self, one, other):
+        """Says that two expressions have one value. False: neither can be put in the other's place."""
+        (first, one), (second, other) = self.find(one), self.find(other)
+        if one == other:
+            return True
+        if first is None and second is None:
+            return False
+        if second is None or (first is not None and second.number < first.number):
+            first, one, second, other = second, other, first, one
+            if second is None:
+                return False
+        if f"axis__{second.number}__" in self.inserted(one):
+            return False
+        second.value = one
+        return True
+
+    def call(self, text, name):
+        """Gives an axis a name that the script has for it."""
+        axis, _ = self.find(text)
+        if axis is not None and (axis.name.startswith("(") or name == axis.name):
+            axis.name = name
+
+    def inserted(self, text):
+        """With axes that are known to be others in their place."""
+        def put(match):
+            if match[1] == "stride":
+                return match[0]
+            value = self.axes[int(match[2])].value
+            return match[0] if value is None else factor(self.inserted(value))
+        whole = re.fullmatch(r"axis__(\d+)__", text)
+        if whole and self.axes[int(whole[1])].value is not None:
+            return self.inserted(self.axes[int(whole[1])].value)
+        return PLACE.sub(put, text)
+
+
+def text_of_types(one, other, test):
+    """A type that a condition decides."""
+    return one if one == other else f"({one} if {test} else {other})"

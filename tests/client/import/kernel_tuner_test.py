@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel Tuner scripts that are read: what is understood is in the spec, and what is not is left to write."""
+import unittest
+
+import kit
+
+HEAD = '''import numpy as np
+from kernel_tuner import tune_kernel
+kernel = """extern "C" __global__ void scale(float* y, const float* x, int n) {
+    int i = (blockIdx.x * block_size_x + threadIdx.x) * per;
+    for (int k = 0; k < per; k++) if (i + k < n) y[i + k] = 2 * x[i + k]; }"""
+n = 100000
+x = np.random.randn(n).astype(np.float32); y = np.zeros_like(x)
+params = {"block_size_x": [32, 64], "per": [1, 2, 64]}
+args = [y, x, np.int32(n)]
+'''
+CALL = 'tune_kernel("scale", kernel, n, args, params, grid_div_x=["block_size_x", "per"]'
+
+
+class Restrictions(kit.Import):
+    def constraint(self, function, restrictions="restrict"):
+        answer = self.read(f"{HEAD}{function}\n{CALL}, restrictions={restrictions})\n")
+        self.assertEqual(answer.left, "")
+        return answer.constraints()
+
+    def test_early_returns_branches_and_locals_are_one_expression(self):
+        self.assertEqual(self.constraint(
+            'def restrict(p):\n    if p["per"] > 2:\n        return False\n    return True'), ["not (per > 2)"])
+        self.assertEqual(self.constraint(
+            'def restrict(p):\n    """Says which."""\n    threads = p["block_size_x"]\n    if threads == 32:\n'
+            '        return p["per"] < 64\n    elif threads > 32 and p["per"] == 64:\n        return False\n    return True'),
+            ["(per < 64) if (block_size_x == 32) else (not ((block_size_x > 32) and (per == 64)))"])
+        self.assertEqual(self.constraint(
+            'def restrict(p):\n    work = p["per"]\n    work *= 2\n    for limit in (100, 200):\n        if work > limit:\n'
+            '            return False\n    return True'), ["not (per*2 > 100) and (not (per*2 > 200))".replace("per*2", "(per * 2)")])
+
+    def test_helpers_captured_numbers_and_other_forms(self):
+        self.assertEqual(self.constraint("def chunk(a, b): return a * b",
+                                         '[lambda p: n % chunk(p["per"], p["block_size_x"]) == 0]'),
+                         ["(n % (per * block_size_x)) == 0"])
+        self.assertEqual(self.constraint("limit = 128", '[lambda p: p["block_size_x"] * p.get("per", 1) <= limit]'),
+                         ["(block_size_x * per) <= limit"])
+        self.assertEqual(self.constraint("", '[lambda p: all(p[k] <= 32 for k in ("block_size_x", "per"))]'),
+                         ["(block_size_x <= 32) and (per <= 32)"])
+        self.assertEqual(self.constraint("", '["per < 64 or block_size_x == 32", lambda p: p["per"] in [1, 64]]'),
+                         ["(per < 64) or (block_size_x == 32)", "per in [1, 64]"])
+
+    def test_a_restriction_that_no_expression_says_is_the_list_of_its_configs(self):
+        answer = self.read(f'{HEAD}{CALL}, restrictions=lambda p: len(str(p["per"])) == 1)\n')
+        self.assertEqual(answer.left, "")
+        self.assertIn("the list of the 4 configs", answer.notes)
+        self.assertEqual(len(answer.constraints()), 1)
+
+    def test_a_restriction_that_is_not_understood_is_left_with_its_line(self):
+        for restriction in ("look_up", "lambda p: look_up(p)", "other.Constraint(3)"):
+            answer = self.read(f"{HEAD}import other\nfrom other import look_up\n{CALL}, restrictions=[{restriction}])\n")
+            self.assertRegex(answer.left, r"^constraint.*\(line 1[0-9]\)$", restriction)
+
+    def test_a_space_without_a_valid_config_and_params_with_too_many_values_are_left(self):
+        answer = self.read(f'{HEAD}{CALL}, restrictions=["per > 64"])\n')
+        self.assertIn("no config was found", answer.left)
+        answer = self.read(HEAD.replace("[32, 64]", "[i * i for i in range(5000)]") + CALL + ")\n")
+        self.assertIn("param block_size_x: it has 5000 values", answer.left)
+
+
+class Types(kit.Import):
+    def image(self, maker):
+        return self.read(f'''import numpy as np
+import kernel_tuner as kt
+n = 1000
+image = {maker}
+sums = np.zeros(n, dtype=np.uint64)
+kt.tune_kernel("k", "__global__ void k(unsigned long long* sums, const unsigned short* image, int n) {{ sums[0] = image[0]; }}",
+               n, [sums, image, np.int32(n)], {{"block_size_x": [32, 64]}})
+''')
+
+    def test_a_type_is_the_scripts_or_is_told(self):
+        self.assertIn('"image" buffer { dtype: "u16"', self.image("np.random.randint(0, 65535, n).astype(np.uint16)").spec)
+        self.assertIn('"sums" buffer { dtype: "u64"', self.image("np.zeros(n, 'u2')").spec)
+        self.assertIn('dtype: "i16"', self.image("np.zeros(n, np.int16)").spec)
+        self.assertIn('dtype: "bool"', self.image("np.ones(n, dtype=bool)").spec)
+        self.assertIn('dtype: "i64"', self.image("np.array([1, 2, 3])").spec)
+        for maker, name in (("np.zeros(n, np.complex64)", "complex64"), ("np.zeros(n).astype(strange)", "'strange' is not known"),
+                            ("np.zeros(n, dtype=make())", "make()"), ("(np.zeros(n) + 1j).astype(np.complex128)", "complex128")):
+            answer = self.image(maker)
+            self.assertRegex(answer.left, r"^arg image: .*" + name.replace("(", r"\(").replace(")", r"\)"), maker)
+            self.assertIn('"image" buffer { dtype: "left_to_write"', answer.spec)
+
+    def test_scalars_keep_their_types(self):
+        answer = self.read(HEAD.replace("int n)", "unsigned char a, short b, unsigned long long c)").replace(
+            "np.int32(n)]", "np.uint8(3), np.int16(-4), np.uint64(n)]") + CALL + ")\n")
+        for dtype in ("u8", "i16", "u64"):
+            self.assertIn(f'scalar {{ dtype: "{dtype}"', answer.spec)
+
+    def test_params_that_are_types_take_the_widest_as_the_reference(self):
+        answer = self.read(HEAD.replace('"per": [1, 2, 64]', '"TYPE": ["half", "float", "double"], "per": [1]') + CALL + ")\n")
+        self.assertIn('name: "TYPE" values: "[\'half\', \'float\', \'double\']" default_value: "\'double\'"', answer.spec)
+
+
+class WhatIsRead(kit.Import):
+    def test_compiler_options_and_defines(self):
+        answer = self.read(HEAD + CALL + ', compiler_options=["-DFACTOR=3", "-D", "FLAG", "--use_fast_math", "-std=c++17", '
+                           '"-Xptxas -v"])\n')
+        self.assertEqual(answer.left, "")
+        for line in ('nvrtc_options: "--use_fast_math"', 'nvrtc_options: "--std=c++17"',
+                     'defines { name: "FACTOR" value: "3" }', 'defines { name: "FLAG" value: "1" }'):
+            self.assertIn(line, answer.spec)
+        answer = self.read(HEAD + CALL + ', compiler_options=["-I/usr/include", flag()])\n')
+        self.assertIn("compiler_options: -I/usr/include", answer.left)
+        self.assertIn("compiler_options: an option was not understood", answer.left)
+
+    def test_shared_memory_is_a_size_of_the_launch(self):
+        for size in ('"block_size_x * 4"', 'lambda p: p["block_size_x"] * 4'):
+            answer = self.read(HEAD + CALL + f', smem_args={{"size": {size}}})\n')
+            self.assertEqual(answer.left, "")
+            self.assertIn('shared_bytes: "block_size_x*4"'.replace("*", " * "), answer.spec)
+        self.assertIn("smem_args", self.read(HEAD + CALL + ', smem_args={"size": look_up()})\n').left)
+
+    def test_names_and_sources_that_are_formatted(self):
+        for made in ('"scale<{}, per>".format("float")', 'f"scale<{kind}, per>"', '"scale<%s, per>" % kind',
+                     '"".join(["scale<", kind, ", per>"])'):
+            answer = self.read(HEAD.replace('extern "C"', "template <typename T, int P>") + 'kind = "float"\n' +
+                               CALL.replace('"scale"', made) + ")\n")
+            self.assertEqual(answer.left, "", made)
+            self.assertIn('entry: "scale<float, per>"', answer.spec)
+        answer = self.read(HEAD + CALL.replace('"scale"', "name()") + ")\n")
+        self.assertIn("'name()' was not understood", answer.left)
+        self.assertIn('name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT', answer.spec)
+        source = 'p = "."\n' + CALL.replace("kernel,", "'{}/scale.cu'.format(p),") + ")\n"
+        answer = self.read(HEAD + source, files={"scale.cu": "__global__ void scale(float* y, const float* x, int n) { y[0] = x[0]; }"})
+        self.assertEqual(answer.left, "")
+
+    def test_classes_command_lines_and_functions_are_walked(self):
+        body = HEAD.split("n = 100000")[0]
+        answer = self.read(body + '''import argparse
+class Tuner:
+    def __init__(self, size):
+        self.size = size
+        self.params = dict(block_size_x=[32, 64], per=[1, 2])
+    @staticmethod
+    def allowed(p):
+        return p["per"] < 2
+    def arrays(self):
+        x = np.random.randn(self.size).astype(np.float32)
+        return [np.zeros_like(x), x, np.int32(self.size)]
+    def tune(self):
+        tune_kernel("scale", kernel, self.size, self.arrays(), self.params, restrictions=self.allowed)
+parser = argparse.ArgumentParser()
+parser.add_argument("--size", type=int, default=10000)
+Tuner(parser.parse_args().size).tune()
+''')
+        self.assertEqual(answer.left, "")
+        self.assertIn('dims { name: "size" default_value: 10000', answer.spec)
+        self.assertEqual(answer.constraints(), ["per < 2"])
+
+    def test_problem_sizes_and_divisors_may_be_functions(self):
+        answer = self.read(HEAD + 'tune_kernel("scale", kernel, lambda p: (n // p["per"], 1), args, params, '
+                           'grid_div_x=lambda p: p["block_size_x"] * 2)\n')
+        self.assertEqual(answer.left, "")
+        self.assertIn('grid: "ceil_div(n // per, (block_size_x * 2))" grid: "1"', answer.spec)
+
+    def test_kernel_tuners_own_macros_are_defined(self):
+        answer = self.read(HEAD.replace('kernel = """', 'kernel = """#ifndef kernel_tuner\n#define per 4\n#endif\n'
+                                        "int grid = grid_size_x * block_size_y;\n") + CALL + ")\n")
+        self.assertIn('defines { name: "kernel_tuner" value: "1" }', answer.spec)
+        self.assertIn('defines { name: "block_size_y" value: "1" }', answer.spec)
+        self.assertIn('defines { name: "grid_size_x" value: "ceil_div(n, block_size_x * per)" }', answer.spec)
+
+    def test_a_size_that_the_source_has_as_a_number_is_fixed(self):
+        answer = self.read(HEAD.replace('kernel = """', 'kernel = """#define WIDTH 100000\n') + CALL + ")\n")
+        self.assertIn('dims { name: "n" default_value: 100000 min: 100000 max: 100000 }', answer.spec)
+
+    def test_one_name_with_two_values_is_two_dims(self):
+        answer = self.read(HEAD.replace("y = np.zeros_like(x)", "n = 5000; y = np.zeros(n, np.float32)") + CALL + ")\n")
+        self.assertIn('name: "y" buffer { dtype: "f32" shape: "n_2"', answer.spec)
+        self.assertIn('name: "x" buffer { dtype: "f32" shape: "n"', answer.spec)
+
+
+class WhatIsNotRead(kit.Import):
+    def left(self, text, pattern):
+        answer = self.read(text)
+        self.assertEqual(answer.error, "")
+        self.assertRegex(answer.left, pattern)
+
+    def test_starred_arguments_are_told(self):
+        self.left(HEAD + 'more = look_up()\ntune_kernel("scale", kernel, *more)\n', r"\*more.* \(line 11\)")
+        self.left(HEAD + CALL + ", **look_up())\n", r"\*\*look_up\(\).*\(line 10\)")
+        answer = self.read(HEAD + 'rest = (n, args, params)\ntune_kernel("scale", kernel, *rest)\n')
+        self.assertEqual(answer.left, "")
+
+    def test_what_may_change_lists_and_dicts_is_told(self):
+        self.left(HEAD + "from other import extend\nextend(params)\n" + CALL + ")\n", r"tune_params.*extend\(params\)")
+        self.left(HEAD + "del params[look_up()]\n" + CALL + ")\n", "tune_params.*del params")
+        self.left(HEAD + "for name in look_up():\n    params[name] = [1]\n" + CALL + ")\n", r"for \(line 10\)")
+        answer = self.read(HEAD + "print(params); len(args)\n" + CALL + ")\n")
+        self.assertEqual(answer.left, "")
+
+    def test_no_file_is_refused_for_one_part(self):
+        self.left(HEAD + CALL + ', lang="OpenCL")\n', "source: lang='OPENCL': only CUDA kernels")
+        self.left(HEAD + CALL + ", texmem_args={'t': x})\n", "texmem_args")
+        self.left(HEAD + CALL + ", shiny_option=3)\n", "shiny_option")
+        self.left(HEAD + "def tune(a):\n    " + CALL + ")\nclass T:\n    def go(self): tune_kernel(1)\n", "^$")
+
+    def test_what_has_no_kernel_says_what_is_looked_for(self):
+        self.assertIn("no call of tune_kernel was met, nor a function with @triton.autotune",
+                      self.read("print('hello')").error)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts that are run: arrays, restrictions and launches are what they really are. The same script, read, must say the
+same wherever it leaves nothing to write."""
+import importlib.util
+import unittest
+
+import kit
+from kernel_tuner_test import CALL, HEAD
+from triton_test import HEAD as TRITON_HEAD
+from triton_test import HOST, KERNEL
+
+HAS_NUMPY = importlib.util.find_spec("numpy") is not None
+# As far as a launch looks at a tensor: for a Python without PyTorch.
+TORCH = '''
+import sys, types
+class Tensor:
+    def __init__(self, shape, dtype="torch.float32", strides=None):
+        self.shape, self.dtype = tuple(shape), dtype
+        made = [1]
+        for n in self.shape[:0:-1]:
+            made.insert(0, made[0] * n)
+        self._strides = strides or tuple(made)
+    def stride(self, *at):
+        return self._strides[at[0]] if at else self._strides
+    def numel(self):
+        return self.shape[0] * self.shape[1]
+torch = types.ModuleType("torch")
+torch.Tensor, torch.float32, torch.empty_like = Tensor, "torch.float32", lambda t: Tensor(t.shape, t.dtype)
+sys.modules.setdefault("torch", torch)
+'''
+
+
+@unittest.skipUnless(HAS_NUMPY, "NumPy is not installed")
+class KernelTuner(kit.Import):
+    def test_what_cannot_be_read_is_taken_as_it_is(self):
+        script = HEAD.replace("n = 100000", "import json, sys\nn = int(json.loads('[1000]')[0])") + \
+            'def restrict(p):\n    return str(p["per"]) in json.loads(\'["1", "2"]\')\n' + CALL + ", restrictions=restrict)\n"
+        self.assertNotEqual(self.read(script).left, "")
+        answer = self.read(script, run=True)
+        self.assertEqual(answer.left, "")
+        self.assertIn('"y" buffer { dtype: "f32" shape: "1000" role: ROLE_OUTPUT', answer.spec)
+        self.assertIn("the list of the 4 configs", answer.notes)
+        self.assertIn('"n" scalar { dtype: "i32" value: "1000"', answer.spec)
+
+    def test_the_read_form_says_what_the_run_form_says(self):
+        for more in ("", ', restrictions=[lambda p: p["per"] < 64, "block_size_x > 16"]', ", defines={'A': 3, 'B': 'int'}",
+                     ', smem_args={"size": "block_size_x * 4"}, compiler_options=["-DX=1"]',
+                     ', restrictions=lambda p: not (p["per"] > 2 and p["block_size_x"] == 32) or p["per"] == 64'):
+            script = HEAD + CALL + more + ")\n"
+            read, ran = self.read(script), self.read(script, run=True)
+            self.assertEqual(read.left + ran.left, "")
+            self.assertEqual(read.spec.replace("NORMAL", ""), ran.spec.replace(" fill { kind: NORMAL high: 1.0 }", "").replace(
+                "NORMAL", ""), more) if "fill" not in ran.spec else self.assertEqual(
+                    [line for line in read.spec.split("\n") if "buffer" not in line],
+                    [line for line in ran.spec.split("\n") if "buffer" not in line])
+
+    def test_arguments_reach_the_script_and_its_prints_are_no_answer(self):
+        script = HEAD.replace("n = 100000", "import sys\nprint('talk')\nn = int(sys.argv[1])") + CALL + ")\n"
+        answer = self.read(script, "640", run=True)
+        self.assertEqual(answer.left, "")
+        self.assertIn("640", answer.spec)
+
+    def test_types_are_told_and_errors_are_passed_on(self):
+        script = HEAD.replace("astype(np.float32); y", "astype(np.complex64); y") + CALL + ")\n"
+        self.assertIn("complex64 is no type of a spec", self.read(script, run=True).left)
+        self.assertIn("line 2: ZeroDivisionError", self.read("import kernel_tuner\n1 / 0\n", run=True).error)
+        answer = self.read(HEAD + CALL + ")\nraise SystemError('later')\n", run=True)
+        self.assertEqual(answer.left, "")
+        self.assertIn("ended early: line 11: SystemError: later", answer.notes)
+
+
+class Triton(kit.Import):
+    def launch(self, assertion, call, run=True):
+        script = TORCH + TRITON_HEAD + KERNEL + HOST.replace("ASSERT", assertion) + call
+        return self.read(script, run=run)
+
+    def test_a_launch_is_taken_as_it_is(self):
+        call = "run(Tensor((8, 100)), Tensor((8, 100)))\n"
+        self.assertIn("the shape of 'w'", self.launch("pass", call, run=False).left)
+        answer = self.launch("pass", call)
+        self.assertEqual(answer.left, "")
+        self.assertIn('"x_ptr" buffer { dtype: "dtype" shape: ["M", "N"] role: ROLE_INPUT', answer.spec)
+        self.assertIn('"w_ptr" buffer { dtype: "dtype" shape: ["8", "100"] role: ROLE_INPUT', answer.spec)
+        self.assertIn('dims { name: "N" default_value: 100', answer.spec)
+        self.assertIn('launch { grid: ["M"] }', answer.spec)
+
+    def test_strides_that_no_buffer_has_are_told(self):
+        answer = self.launch("pass", "run(Tensor((8, 100)), Tensor((8, 100), strides=(200, 1)))\n")
+        self.assertIn("arg w_ptr: its strides are [200, 1]", answer.left)
+
+    def test_the_read_form_says_what_the_run_form_says(self):
+        call = "run(Tensor((8, 100)), Tensor((8, 100)))\n"
+        read, ran = (self.launch("assert w.shape == x.shape", call, run=run) for run in (False, True))
+        self.assertEqual(read.left + ran.left, "")
+        said = [[line for line in one.spec.split("\n") if line.startswith(("args", "launch", "params", "defines"))]
+                for one in (read, ran)]
+        self.assertEqual(said[0], said[1])
+
+    def test_a_script_without_a_launch_says_so(self):
+        self.assertIn("launched no kernel in Triton", self.launch("pass", "").error)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton scripts that are read: what the launch says is in the spec, and what it does not is left to write."""
+import unittest
+
+import kit
+
+HEAD = '''import torch
+import triton
+import triton.language as tl
+
+'''
+KERNEL = '''@triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["N"])
+@triton.jit
+def add_rows(x_ptr, w_ptr, y_ptr, N, x_row, w_row, BLOCK: tl.constexpr):
+    r = tl.program_id(0)
+    for s in range(0, N, BLOCK):
+        o = s + tl.arange(0, BLOCK)
+        v = tl.load(x_ptr + r * x_row + o, mask=o < N) + tl.load(w_ptr + r * w_row + o, mask=o < N)
+        tl.store(y_ptr + r * x_row + o, v, mask=o < N)
+
+'''
+HOST = '''def run(x, w):
+    M, N = x.shape
+    ASSERT
+    y = torch.empty_like(x)
+    add_rows[(M,)](x, w, y, N, x.stride(0), w.stride(0))
+'''
+
+
+class Shapes(kit.Import):
+    def rows(self, line):
+        return self.read(HEAD + KERNEL + HOST.replace("ASSERT", line))
+
+    def test_a_rank_that_is_not_said_is_told(self):
+        for line in ("pass", "rows = w.shape[0]", "assert w.stride(-1) == 1"):
+            answer = self.rows(line)
+            self.assertRegex(answer.left, "the shape of 'w' is not in the script", line)
+            self.assertIn('"w_row" scalar { dtype: "i32" value: "left_to_write"', answer.spec)
+
+    def test_asserts_and_raises_say_shapes(self):
+        for line in ("assert w.shape == x.shape", "assert w.shape == (M, N)", "assert w.dim() == 2 and w.shape[1] == N\n"
+                     "    assert w.shape[0] == M", "if w.shape != x.shape:\n        raise ValueError('shapes')",
+                     "assert x.shape[0] == w.shape[0] and len(w.shape) == 2 and N == w.shape[1]",
+                     "rows, columns = w.shape\n    assert (rows, columns) == (M, N)"):
+            answer = self.rows(line)
+            self.assertEqual(answer.left, "", line)
+            self.assertIn('"w_ptr" buffer { dtype: "dtype" shape: ["M", "N"]', answer.spec, line)
+            self.assertIn('"w_row" scalar { dtype: "i32" value: "N"', answer.spec)
+
+    def test_reshape_chunk_and_new_tensors(self):
+        host = '''def run(xy, eps: float, chunk_size: int):
+    xy = xy.reshape(-1, xy.shape[-1])
+    x, w = xy.chunk(2, dim=-1)
+    M, N = x.shape
+    y = xy.new_empty(M, N, dtype=torch.float32)
+    add_rows[(M,)](x, w, y, N, x.stride(0), w.stride(0))
+'''
+        answer = self.read(HEAD + KERNEL + host)
+        self.assertEqual(answer.left, "")
+        # A part lies in memory of the whole, so its rows are as far apart.
+        self.assertIn('"x_ptr" buffer { dtype: "dtype" shape: ["xy_rows", "xy_columns"]', answer.spec)
+        self.assertIn('"x_row" scalar { dtype: "i32" value: "xy_columns"', answer.spec)
+        self.assertIn('"N" scalar { dtype: "i32" value: "xy_columns // 2"', answer.spec)
+        self.assertIn('"y_ptr" buffer { dtype: "f32" shape: ["xy_rows", "xy_columns // 2"]', answer.spec)
+
+    def test_branches_that_the_script_does_not_decide(self):
+        host = '''def run(x, w, wide: bool, chunk: int):
+    M, N = x.shape
+    assert w.shape == x.shape
+    y = torch.empty(M, N, dtype=torch.float32 if x.dtype == torch.bfloat16 else x.dtype)
+    if N > 1024:
+        step = chunk
+    else:
+        step = 16
+    add_rows[(M,)](x, w, y, step, x.stride(0), w.stride(0))
+'''
+        answer = self.read(HEAD + KERNEL + host)
+        self.assertEqual(answer.left, "")
+        self.assertIn('"y_ptr" buffer { dtype: "(\'f32\' if (dtype == \'bf16\') else dtype)"', answer.spec)
+        self.assertIn('"N" scalar { dtype: "i32" value: "chunk if (N > 1024) else 16"', answer.spec)
+        answer = self.read(HEAD + KERNEL + host.replace("N > 1024", "look_up()"))
+        self.assertRegex(answer.left, r"arg N: 'if look_up\(\)' decides it \(line")
+
+    def test_elements_that_are_addresses_have_a_type_that_is_told(self):
+        kernel = KERNEL.replace("r = tl.program_id(0)", "r = tl.load(w_ptr + tl.program_id(0))").replace(
+            "+ tl.load(w_ptr + r * w_row + o, mask=o < N)", "")
+        answer = self.read(HEAD + kernel + HOST.replace("ASSERT", "assert w.shape == (M, 1)"))
+        self.assertRegex(answer.left, "arg w_ptr: its elements are parts of addresses")
+
+
+class Launches(kit.Import):
+    def test_a_grid_with_locals_is_read_and_one_that_is_not_is_told(self):
+        for grid, left in (("def grid(meta):\n        rows = M\n        return (triton.cdiv(rows, meta['BLOCK']), 1)", ""),
+                           ("grid = lambda META: (triton.cdiv(M, META['BLOCK']), 1)", ""),
+                           ("grid = make_grid(M)", "launch.grid: 'grid' was not understood (line 19)")):
+            answer = self.read(HEAD + KERNEL + HOST.replace("ASSERT", f"assert w.shape == x.shape\n    {grid}").replace(
+                "[(M,)]", "[grid]"))
+            self.assertEqual(answer.left, left)
+            self.assertIn('grid: ["left_to_write"]' if left else 'grid: ["ceil_div(M, BLOCK)", "1"]', answer.spec)
+
+    def test_starred_arguments_are_told(self):
+        host = HOST.replace("ASSERT", "assert w.shape == x.shape").replace("x.stride(0), w.stride(0)", "*strides(x, w)")
+        self.assertRegex(self.read(HEAD + KERNEL + host).left, r"launch: '\*strides\(x, w\)'|strides\(x, w\)")
+        helper = "def strides(a, b):\n    return a.stride(0), b.stride(0)\n\n"
+        self.assertEqual(self.read(HEAD + KERNEL + helper + host).left, "")
+
+    def test_types_that_are_constants_are_defines(self):
+        kernel = KERNEL.replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, kind: tl.constexpr, acc: tl.constexpr")
+        host = HOST.replace("ASSERT", "assert w.shape == x.shape").replace(
+            "w.stride(0))", "w.stride(0), kind=tl.bfloat16 if x.dtype == torch.bfloat16 else tl.float16, acc=tl.float32)")
+        answer = self.read(HEAD + kernel + host)
+        self.assertEqual(answer.left, "")
+        self.assertIn("""name: "kind" value: "('tl.bfloat16' if (dtype == 'bf16') else 'tl.float16')\"""", answer.spec)
+        self.assertIn("""name: "acc" value: "'tl.float32'\"""", answer.spec)
+
+    def test_a_zeroing_hook_is_what_reset_to_zero_is(self):
+        for hook in ('init_to_zero("y_ptr")', 'lambda nargs: nargs["y_ptr"].zero_()', "zero_y"):
+            helper = '''def init_to_zero(name):
+    return lambda nargs: nargs[name].zero_()
+
+def zero_y(nargs):
+    """Zeroes y."""
+    nargs["y_ptr"].zero_()
+
+'''
+            kernel = KERNEL.replace('{"BLOCK": 64})', f'{{"BLOCK": 64}}, pre_hook={hook})')
+            answer = self.read(HEAD + helper + kernel + HOST.replace("ASSERT", "assert w.shape == x.shape"))
+            self.assertEqual(answer.left, "", hook)
+            self.assertIn("role: ROLE_INOUT fill { kind: CONSTANT }", answer.spec)
+        answer = self.read(HEAD + KERNEL.replace('{"BLOCK": 64})', '{"BLOCK": 64}, pre_hook=lambda a: twist(a))') +
+                           HOST.replace("ASSERT", "assert w.shape == x.shape"))
+        self.assertRegex(answer.left, "configs: line 5: a pre_hook runs Python")
+
+
+class Configs(kit.Import):
+    def configs(self, before, configs, files=()):
+        start = KERNEL.index("configs=") + len("configs=")
+        end = KERNEL.index(', key=["N"]')
+        return self.read(HEAD + before + KERNEL[:start] + configs + KERNEL[end:] +
+                         HOST.replace("ASSERT", "assert w.shape == x.shape"), files=files)
+
+    def test_lists_are_read_wherever_they_are_made(self):
+        for before, configs in (
+                ('TUNED = {"a": {"BLOCK": 64, "num_warps": 2}, "b": {"BLOCK": 128, "num_warps": 2}}\n'
+                 "def make():\n    out = []\n    for m, c in TUNED.items():\n"
+                 '        out.append(triton.Config({"BLOCK": c["BLOCK"]}, num_warps=c["num_warps"]))\n    return out\n', "make()"),
+                ('CONFIGS = [triton.Config({"BLOCK": b}, num_warps=2) for b in (64, 128)]\n', "CONFIGS"),
+                ('def make():\n    for b in (64, 128):\n        yield triton.Config({"BLOCK": b}, num_warps=2)\n', "list(make())"),
+                ('import itertools\ndef keep(c):\n    return c.kwargs["BLOCK"] < 256 and c.num_warps == 2\n',
+                 'list(filter(keep, [triton.Config({"BLOCK": b}, num_warps=w) for b, w in itertools.product([64, 128, 256], [2, 4])]))')):
+            answer = self.configs(before, configs)
+            self.assertEqual(answer.left, "", before)
+            self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec)
+            self.assertIn('name: "num_warps" values: "[2]"', answer.spec)
+
+    def test_other_modules_are_read_where_they_are_there_and_named_where_not(self):
+        made = '[triton.Config({"BLOCK": 64}, num_warps=w) for w in WARPS]'
+        answer = self.configs("from mylib.utils import WARPS\n", made, files={"mylib/utils.py": "WARPS = [2, 8]\n"})
+        self.assertEqual(answer.left, "")
+        self.assertIn('name: "num_warps" values: "[2, 8]"', answer.spec)
+        answer = self.configs("from mylib.utils import WARPS\n", made)
+        self.assertRegex(answer.left, r"^configs \(line 6\): .*'WARPS' is of module mylib.utils")
+        self.assertIn('"w_ptr" buffer { dtype: "dtype" shape: ["M", "N"]', answer.spec, "the rest is imported")
+        self.assertIn('name: "BLOCK" values: "left_to_write"', answer.spec)
+
+    def test_functions_of_other_modules_come_along(self):
+        kernel = KERNEL.replace("v = tl.load", "v = twice(tl.load")
+        kernel = kernel.replace("w_row + o, mask=o < N)\n", "w_row + o, mask=o < N))\n")
+        text = HEAD + "from mylib.op import twice\n" + kernel + HOST.replace("ASSERT", "assert w.shape == x.shape")
+        files = {"mylib/op.py": "import triton\nimport triton.language as tl\nFACTOR = 2\n@triton.jit\ndef base(v):\n"
+                                "    return v\n@triton.jit\ndef twice(v):\n    return base(v) * FACTOR\n"}
+        answer = self.read(text, files=files)
+        self.assertEqual(answer.left, "")
+        for line in ("def twice(v):", "def base(v):", "FACTOR = tl.constexpr(2)"):
+            self.assertIn(line, answer.files["add_rows.py"])
+        self.assertIn("'twice' is of module mylib.op", self.read(text).left)
+
+
+class Files(kit.Import):
+    def test_a_file_without_autotune_has_one_config(self):
+        kernel = KERNEL[KERNEL.index("@triton.jit"):]
+        answer = self.read(HEAD + kernel + HOST.replace("ASSERT", "assert w.shape == x.shape").replace(
+            "w.stride(0))", "w.stride(0), BLOCK=128)"))
+        self.assertEqual(answer.left, "")
+        self.assertIn("no function with @triton.autotune; functions with @triton.jit are: add_rows", answer.notes)
+        self.assertIn('defines { name: "BLOCK" value: "128" }', answer.spec)
+        answer = self.read(HEAD + kernel)
+        self.assertIn("nothing in the script launches add_rows", answer.left)
+
+    def test_another_tuner_of_configs_is_taken_for_autotune(self):
+        answer = self.read(HEAD + KERNEL.replace("@triton.autotune", "@libentry()\n@libtuner") +
+                           HOST.replace("ASSERT", "assert w.shape == x.shape"))
+        self.assertEqual(answer.left, "")
+        self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
