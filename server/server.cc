@@ -414,7 +414,7 @@ void Server::Parts::MakeServices() {
   sweep_service = std::make_unique<GuardedSweepService>(asks, catalogue, *devices, *store, *sweeps,
                                                         solver, tools);
   kernel_service = std::make_unique<GuardedKernelService>(asks, catalogue, *workers, solver,
-                                                          *ticker, executors);
+                                                          *ticker, executors, asks);
   device_service = std::make_unique<GuardedDeviceService>(asks, *store, *workers, *devices, tools);
   profile_service = std::make_unique<GuardedProfileService>(
       asks, ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);

@@ -136,9 +136,11 @@ struct CompilePlan {
   std::vector<std::string> include_roots;  // names that the operator gave to folders
   std::vector<CompileUnit> more;           // units 1, 2, ...; the source above is unit 0
   HostCall call;  // of the entry, in a language that runs on the host instead of being compiled
+  // Kernel::origin of what the text is of. What has read text of one origin reads none of another.
+  std::string origin;
 };
 TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
-            entries, arguments, symbols, include_roots, more, call);
+            entries, arguments, symbols, include_roots, more, call, origin);
 
 // A CUtensorMap over a buffer; sizes fastest dimension first.
 struct TensorMapPlan {
@@ -237,6 +239,7 @@ struct ProblemPlan {
   std::vector<std::pair<std::string, TolerancePlan>> buffer_tolerances;  // these go first
   std::vector<BufferFile> files;
   WorkPlan work;
+  std::string origin;  // as CompilePlan::origin
 };
 
 // What a checker's steps call the reference's buffer of an output, and where it tells its faults.

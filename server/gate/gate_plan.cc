@@ -96,7 +96,8 @@ absl::StatusOr<GateSide> SideOf(NamedKernel named, const Dims& dims, const std::
 }
 
 absl::StatusOr<GateSide> BaselineSide(const BaselineHashes& baseline, const std::string& kernel,
-                                      db::Store& store, const Dims& dims,
+                                      const std::string& name_space, db::Store& store,
+                                      const Dims& dims,
                                       const std::string& dtype, const DeviceChoice& device) {
   auto it = baseline.find(kernel);
   if (it == baseline.end()) {
@@ -105,7 +106,8 @@ absl::StatusOr<GateSide> BaselineSide(const BaselineHashes& baseline, const std:
   }
   ASSIGN_OR_RETURN(db::KernelRow row, store.GetKernel(it->second));
   NamedKernel named{.spec_name = row.spec_name};
-  ASSIGN_OR_RETURN(named.kernel, Kernel::Create(row.spec_name, row.spec_text, row.files));
+  ASSIGN_OR_RETURN(named.kernel,
+                   Kernel::Create(row.spec_name, row.spec_text, row.files, name_space));
   return SideOf(std::move(named), dims, dtype, device);
 }
 
@@ -146,12 +148,14 @@ size_t GatePlan::SourceBytes() const {
 
 absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store& store,
                                    const Devices& devices, absl::Time deadline,
-                                   const Cancelled& cancelled) {
+                                   const Cancelled& cancelled, const std::string& name_space) {
   RETURN_IF_ERROR(CheckRequest(request));
   ASSIGN_OR_RETURN(const DeviceChoice device,
                    ChooseDevice(request.device(), devices, deadline, cancelled));
   const DeviceInfo& info = device.view.status.info;
-  GatePlan plan{.device_ids = device.ids, .leg_seconds = request.leg_seconds()};
+  GatePlan plan{.name_space = name_space,
+                .device_ids = device.ids,
+                .leg_seconds = request.leg_seconds()};
   db::GateRunRow& run = plan.run;
   if (request.kind() != v1::GATE_KIND_UNSPECIFIED) {
     run.kind = static_cast<db::GateKind>(request.kind());
@@ -173,16 +177,17 @@ absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store&
   for (const v1::GateEntry& entry : request.entries()) {
     RETURN_IF_ERROR(CheckShare("a tolerance", entry.tolerance(), 1));
     GateSubject subject{.tolerance = entry.tolerance() > 0 ? entry.tolerance() : -1};
-    ASSIGN_OR_RETURN(NamedKernel head, ParseKernelSource(entry.head()));
+    ASSIGN_OR_RETURN(NamedKernel head, ParseKernelSource(entry.head(), name_space));
     const std::string name = head.kernel->spec().name();
     Dims head_dims = dims;
     if (run.kind != db::GateKind::kHistory) {
       if (request.baseline().empty()) {
-        ASSIGN_OR_RETURN(NamedKernel base, ParseKernelSource(entry.base()));
+        ASSIGN_OR_RETURN(NamedKernel base, ParseKernelSource(entry.base(), name_space));
         ASSIGN_OR_RETURN(subject.base, SideOf(std::move(base), dims, request.dtype(), device));
       } else {
         ASSIGN_OR_RETURN(subject.base,
-                         BaselineSide(baseline, name, store, dims, request.dtype(), device));
+                         BaselineSide(baseline, name, name_space, store, dims,
+                                      request.dtype(), device));
       }
       head_dims = DimsOf(subject.base->problem, dims);
     }

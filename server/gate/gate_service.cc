@@ -94,10 +94,10 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
         [=, this, request = *std::move(request)](
             const Cancelled& cancelled) -> absl::StatusOr<Followed<GateReactor>> {
           ASSIGN_OR_RETURN(GatePlan plan,
-                           CheckGate(request, store_, devices_, deadline, cancelled));
+                           CheckGate(request, store_, devices_, deadline, cancelled,
+                                     NameSpaceOf(principal)));
           RETURN_IF_ERROR(KeepKernels(principal, plan));
           plan.run.job.owner = principal.name;
-          plan.name_space = NameSpaceOf(principal);
           return Submit(std::move(plan));
         });
   };

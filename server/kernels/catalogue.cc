@@ -16,7 +16,7 @@ Catalogue Catalogue::Parse(const std::vector<CatalogueEntry>& entries,
   Catalogue catalogue;
   for (const CatalogueEntry& entry : entries) {
     absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
-        Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+        Kernel::Create(entry.spec_name, entry.spec_text, entry.files, kOperatorsOrigin);
     if (kernel.ok() && (*kernel)->spec().name() != entry.name) {
       kernel = absl::InvalidArgumentError(absl::StrCat(entry.spec_name, ": the kernel is named '",
                                                        (*kernel)->spec().name(), "', its folder '",

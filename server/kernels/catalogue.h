@@ -15,6 +15,9 @@
 
 namespace tune::server {
 
+// Kernel::origin of what operators have written: the name space that they share with the catalogue.
+inline constexpr char kOperatorsOrigin[] = "";
+
 struct NamedKernel {
   std::shared_ptr<const Kernel> kernel;
   std::string spec_name;  // "softmax.textproto"

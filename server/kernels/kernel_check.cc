@@ -151,9 +151,9 @@ v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
   return proto;
 }
 
-absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue& catalogue,
-                         Workers& workers, SpaceSolver& solver, const CheckHooks& hooks,
-                         v1::CheckKernelResponse& response) {
+absl::Status CheckKernel(const v1::CheckKernelRequest& request, const std::string& name_space,
+                         const Catalogue& catalogue, Workers& workers, SpaceSolver& solver,
+                         const CheckHooks& hooks, v1::CheckKernelResponse& response) {
   for (const std::string& target : request.targets()) {
     RETURN_IF_ERROR(TargetTraitsFor(target).status());
   }
@@ -161,7 +161,7 @@ absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue&
   NamedKernel named;
   if (request.kernel_case() == v1::CheckKernelRequest::kKernelSource) {
     const v1::KernelSource& source = request.kernel_source();
-    absl::StatusOr<NamedKernel> parsed = ParseKernelSource(source);
+    absl::StatusOr<NamedKernel> parsed = ParseKernelSource(source, name_space);
     if (!parsed.ok()) {
       AddSpecFinding(source.spec_name(), parsed.status().message(), findings);
       findings.Write(response);

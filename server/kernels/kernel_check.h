@@ -30,10 +30,10 @@ struct CheckHooks {
   TellProgress progress;  // on any thread, one call at a time; may be empty
 };
 
-// NOT_FOUND: no such kernel in the catalogue; INVALID_ARGUMENT: no such target; CANCELLED.
-// Everything else is a finding.
-absl::Status CheckKernel(const v1::CheckKernelRequest& request, const Catalogue& catalogue,
-                         Workers& workers, SpaceSolver& solver, const CheckHooks& hooks,
-                         v1::CheckKernelResponse& response);
+// `name_space`: the caller's. NOT_FOUND: no such kernel in the catalogue; INVALID_ARGUMENT: no such
+// target; CANCELLED. Everything else is a finding.
+absl::Status CheckKernel(const v1::CheckKernelRequest& request, const std::string& name_space,
+                         const Catalogue& catalogue, Workers& workers, SpaceSolver& solver,
+                         const CheckHooks& hooks, v1::CheckKernelResponse& response);
 
 }  // namespace tune::server

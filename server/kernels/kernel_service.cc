@@ -97,7 +97,8 @@ grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
   const auto feed = std::make_shared<Feed>();
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
   // The request lives until the call ends, which the client may do at any time.
-  const auto check = [this, reactor, feed, deadline, copy = *request] {
+  const auto check = [this, reactor, feed, deadline, copy = *request,
+                      name_space = NameSpaceOf(principals_.Of(*context))] {
     const CheckHooks hooks = {
         .cancelled =
             [&] { return checks_.stopping() || reactor->over() || SteadyNow() > deadline; },
@@ -107,7 +108,7 @@ grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
             }};
     auto response = std::make_shared<v1::CheckKernelResponse>();
     const absl::Status status = Contained([&] {
-      return server::CheckKernel(copy, catalogue_, workers_, solver_, hooks, *response);
+      return server::CheckKernel(copy, name_space, catalogue_, workers_, solver_, hooks, *response);
     });
     if (status.ok()) feed->AddResult(std::move(response));
     feed->End(status);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/access/principals.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
 #include "server/rpc/executor.h"
@@ -20,12 +21,13 @@ namespace tune::server {
 class KernelService : public v1::KernelService::CallbackService {
  public:
   KernelService(const Catalogue& catalogue, Workers& workers, SpaceSolver& solver,
-                WatchTicker& ticker, Executors& executors)
+                WatchTicker& ticker, Executors& executors, const Principals& principals)
       : catalogue_(catalogue),
         workers_(workers),
         solver_(solver),
         ticker_(ticker),
-        executors_(executors) {}
+        executors_(executors),
+        principals_(principals) {}
 
   grpc::ServerUnaryReactor* ListKernels(grpc::CallbackServerContext* context,
                                         const v1::ListKernelsRequest* request,
@@ -58,6 +60,7 @@ class KernelService : public v1::KernelService::CallbackService {
   SpaceSolver& solver_;
   WatchTicker& ticker_;
   Executors& executors_;
+  const Principals& principals_;
   Executor checks_{/*threads_max=*/8, /*queue_max=*/32, Executor::Priority::kNormal,
                    /*threads_per_principal=*/2};
   std::mutex mutex_;

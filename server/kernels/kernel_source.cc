@@ -30,7 +30,8 @@ absl::Status CheckName(const std::string& what, const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
+absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source,
+                                              const std::optional<std::string>& name_space) {
   RETURN_IF_ERROR(CheckName("the spec's name", source.spec_name()));
   if (source.files_size() > kSourceFilesMax) {
     return absl::InvalidArgumentError(
@@ -49,7 +50,7 @@ absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source) {
   const std::map<std::string, std::string> files(source.files().begin(), source.files().end());
   bool ended = false;
   const absl::Status parsed = RunWithin(kParsedBytesMax + 3 * bytes, [&]() -> absl::Status {
-    auto kernel = Kernel::Create(named.spec_name, source.spec_text(), files);
+    auto kernel = Kernel::Create(named.spec_name, source.spec_text(), files, name_space);
     if (kernel.ok()) named.kernel = *std::move(kernel);
     ended = true;
     return kernel.status();

@@ -2,6 +2,7 @@
 // Kernels that come as text, and names that clients give.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,8 +16,10 @@ namespace tune::server {
 inline constexpr size_t kSourceBytesMax = 20 << 20;
 inline constexpr int kSourceFilesMax = 256;
 
+// `name_space`: the one of who sends it (NameSpaceOf), which becomes the kernel's origin.
 // INVALID_ARGUMENT has the file, line and column.
-absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source);
+absl::StatusOr<NamedKernel> ParseKernelSource(
+    const v1::KernelSource& source, const std::optional<std::string>& name_space = std::nullopt);
 
 // INVALID_ARGUMENT: longer than 128 characters, or with one that steers a terminal. `what` begins
 // the message: "the device".

@@ -39,8 +39,9 @@ bool CannotRun(const absl::Status& status) {
 
 absl::Status ProfileJob::Check(absl::Time deadline, const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckRequest());
-  ASSIGN_OR_RETURN(workload_, ResolveWorkload(WorkloadOf(request_), tools_.catalogue,
-                                              tools_.devices, deadline, cancelled));
+  ASSIGN_OR_RETURN(workload_,
+                   ResolveWorkload(WorkloadOf(request_, name_space_), tools_.catalogue,
+                                   tools_.devices, deadline, cancelled));
   const DeviceInfo& info = workload_.device.view.status.info;
   ASSIGN_OR_RETURN(const CompilerInfo compiler,
                    tools_.workers.compilers().Info(workload_.kernel().language(), info.target,

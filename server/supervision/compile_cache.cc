@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 // Counts up when the key or the contents of an entry change their meaning, and when our own headers
 // or front ends make something else of a source.
-constexpr absl::string_view kFormat = "tune-compile-5\n";
+constexpr absl::string_view kFormat = "tune-compile-6\n";
 constexpr size_t kDigestBytes = 32;
 constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 
@@ -170,6 +170,7 @@ void AppendCall(std::string& text, const HostCall& call) {
 
 std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version) {
   std::string text(kFormat);
+  AppendField(text, plan.origin);
   AppendField(text, ToText(plan.language));
   AppendField(text, compiler_version);
   AppendField(text, plan.target);
@@ -253,6 +254,23 @@ absl::Status CompileCache::Put(const std::string& key, const worker::v1::Artifac
   bytes_ += entry_bytes;
   if (bytes_ > bytes_max_) Evict();
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> CompileCache::Clear() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  int64_t removed = 0;
+  std::string failure;
+  for (const Entry& entry : ListEntries(dir_)) {
+    if (unlink(entry.path.c_str()) == 0) {
+      removed += entry.bytes;
+    } else if (errno != ENOENT) {
+      failure = absl::StrCat(entry.path.string(), ": ", strerror(errno));
+    }
+  }
+  bytes_ = -1;  // counted anew
+  if (failure.empty()) return removed;
+  return absl::UnavailableError(absl::StrCat("not all of the compile cache could be removed: ",
+                                             failure));
 }
 
 int64_t CompileCache::bytes() {

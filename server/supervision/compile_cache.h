@@ -20,9 +20,10 @@
 
 namespace tune::server {
 
-// SHA-256, hex, over everything that decides what comes out of a compile: language and target, the
-// source and the headers with their names, defines, options and entries in order, the compiler's
-// version and the format of what is kept.
+// SHA-256, hex, over everything that decides what comes out of a compile: whose text it is,
+// language and target, the source and the headers with their names, defines, options and entries in
+// order, the compiler's version and the format of what is kept. So what text of one origin had a
+// compiler say is never taken for what it says of another's.
 std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version);
 
 // Thread-safe, also between processes that share the folder.
@@ -36,6 +37,10 @@ class CompileCache {
   std::optional<Artifact> Get(const std::string& key);
   // Durable when it returns. Over the size limit, the entries unused for longest are removed.
   absl::Status Put(const std::string& key, const worker::v1::Artifact& artifact);
+
+  // Removes every entry, also those of earlier formats; how many bytes they had. UNAVAILABLE: some
+  // could not be removed.
+  absl::StatusOr<int64_t> Clear();
 
   int64_t bytes();
   // The same without a wait: 0 until they have been counted.

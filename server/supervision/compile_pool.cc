@@ -109,11 +109,15 @@ bool CompilePool::MayRun(const Job& job) const {
   return running < workers_ || (workers_ == 1 && running == running_without_reserve_);
 }
 
-CompilePool::Queue::iterator CompilePool::NextJob() {
+CompilePool::Queue::iterator CompilePool::NextJob(const Slot& slot) {
   auto next = queue_.end();
   std::pair<int, uint64_t> least;
+  // For a while, the first that needs no new worker.
+  const bool has_turn =
+      slot.compiles > 0 && SteadyNow() - slot.origin_since < options_.origin_turn;
   for (auto job = queue_.begin(); job != queue_.end(); ++job) {
     if (!MayRun(**job)) continue;
+    if (has_turn && (*job)->plan && (*job)->plan->origin == slot.origin) return job;
     const Share& share = ShareOf(**job);
     const std::pair had(share.running, share.served);
     if (next != queue_.end() && had >= least) continue;
@@ -246,7 +250,7 @@ void CompilePool::Loop(Slot& slot) {
     ++idle_;
     auto next = queue_.end();
     const bool woken = changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.idle_stop), [&] {
-      return stopping_ || (pauses_ == 0 && (next = NextJob()) != queue_.end());
+      return stopping_ || (pauses_ == 0 && (next = NextJob(slot)) != queue_.end());
     });
     --idle_;
     if (stopping_) break;
@@ -323,7 +327,7 @@ absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const Com
   const absl::Time start = SteadyNow();
   std::string failure;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
+    RETURN_IF_ERROR(EnsureWorkerFor(slot, plan.origin, cancelled));
     WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
@@ -380,6 +384,16 @@ std::optional<CompileResult> CompilePool::Answered(Slot& slot, const CompilePlan
   if (!artifact.ok()) return std::nullopt;
   result.artifact = *std::move(artifact);
   return result;
+}
+
+// What has read text of one origin reads none of another: it may do what that text has it do.
+absl::Status CompilePool::EnsureWorkerFor(Slot& slot, const std::string& origin,
+                                          const Cancelled& cancelled) {
+  if (slot.compiles > 0 && slot.origin != origin) EndWorker(slot);
+  RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
+  if (slot.compiles == 0) slot.origin_since = SteadyNow();
+  slot.origin = origin;
+  return absl::OkStatus();
 }
 
 absl::Status CompilePool::EnsureWorker(Slot& slot, const Cancelled& cancelled) {

@@ -56,6 +56,8 @@ struct CompilePoolOptions {
   absl::Duration missing_kept = absl::Minutes(5);
   absl::Duration idle_stop = absl::Seconds(60);  // a worker unused for so long is stopped
   int compiles_per_worker = 500;
+  // A worker compiles for one origin alone. While others wait, it is kept for one so long.
+  absl::Duration origin_turn = absl::Seconds(2);
   int64_t resident_bytes_max = int64_t{3} << 29;  // a worker grown beyond this is replaced
 };
 
@@ -126,6 +128,8 @@ class CompilePool {
     std::vector<CompilerInfo> compilers;
     std::string walls_missing;  // as the worker says
     int compiles = 0;
+    std::string origin;         // CompilePlan::origin of those compiles
+    absl::Time origin_since;    // as SteadyNow() counts
     int starts = 0;
     std::string scratch;  // the worker's folder; empty: it has none
     std::thread thread;
@@ -143,7 +147,8 @@ class CompilePool {
   // These REQUIRE: mutex_ is held.
   void StartSlotFor(const Job& job);
   bool MayRun(const Job& job) const;
-  Queue::iterator NextJob();  // the end: none may run now
+  // The one that a slot's worker compiles next; the end: none may run now.
+  Queue::iterator NextJob(const Slot& slot);
   Share& ShareOf(const Job& job) {
     return shares_[{job.sharer.has_reserve, job.sharer.name}];
   }
@@ -158,6 +163,7 @@ class CompilePool {
   std::optional<CompileResult> Answered(Slot& slot, const CompilePlan& plan,
                                         worker::v1::WorkerReply& reply);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);
+  absl::Status EnsureWorkerFor(Slot& slot, const std::string& origin, const Cancelled& cancelled);
   void EndWorker(Slot& slot);
   absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
   absl::Status Greet(Slot& slot, const Cancelled& cancelled);

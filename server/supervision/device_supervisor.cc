@@ -357,6 +357,12 @@ absl::Status DeviceSupervisor::Prepare(const ProblemPlan& plan, const std::strin
                                   uint64_t seed, const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
   DropTaintedWorker();
+  // What one has left in the device's memory is not for another to read.
+  if (origin_.has_value() && *origin_ != plan.origin) {
+    EndWorker();
+    problem_loaded_ = false;
+  }
+  origin_ = plan.origin;
   problem_.emplace();
   *problem_->mutable_prepare() = ToWire(plan, reference_binary, seed);
   problem_loaded_ = false;

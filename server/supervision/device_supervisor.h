@@ -185,6 +185,7 @@ class DeviceSupervisor {
   int runs_ = 0;
   std::string walls_missing_;  // as the worker says
   bool tainted_ = false;       // the worker has run foreign code in its process
+  std::optional<std::string> origin_;  // ProblemPlan::origin of what the worker has run
 
   mutable std::mutex status_mutex_;
   DeviceStatus status_;  // guarded by status_mutex_

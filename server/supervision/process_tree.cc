@@ -2,8 +2,8 @@
 #include "server/supervision/process_tree.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace tune::server {
 namespace {
@@ -31,20 +32,34 @@ void AppendChildren(pid_t pid, std::vector<pid_t>& processes, int processes_max)
   }
 }
 
+// Lines as "VmRSS:     1234 kB".
+TreeUse UseOfProcess(pid_t pid) {
+  TreeUse use{.processes = 1};
+  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(status, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const absl::string_view name = absl::string_view(line).substr(0, colon);
+    const int64_t value = std::strtoll(line.c_str() + colon + 1, nullptr, 10);
+    if (name == "Threads") use.threads = static_cast<int>(value);
+    if (name == "VmRSS" || name == "VmPTE" || name == "VmSwap" || name == "HugetlbPages") {
+      use.resident_bytes += value * 1024;
+    }
+  }
+  return use;
+}
+
 }  // namespace
 
-int64_t ResidentBytesOf(pid_t pid) {
-  std::ifstream statm(absl::StrCat("/proc/", pid, "/statm"));
-  int64_t size_pages = 0, resident_pages = 0;
-  if (!(statm >> size_pages >> resident_pages)) return 0;
-  return resident_pages * sysconf(_SC_PAGESIZE);
-}
+int64_t ResidentBytesOf(pid_t pid) { return UseOfProcess(pid).resident_bytes; }
 
 TreeUse UseOfTree(pid_t root, int processes_max) {
   TreeUse use;
   std::vector<pid_t> processes = {root};
   for (size_t i = 0; i < processes.size(); ++i) {
-    use.resident_bytes += ResidentBytesOf(processes[i]);
+    const TreeUse own = UseOfProcess(processes[i]);
+    use.resident_bytes += own.resident_bytes;
+    use.threads += own.threads;
     AppendChildren(processes[i], processes, processes_max);
   }
   use.processes = static_cast<int>(processes.size());

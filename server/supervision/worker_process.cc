@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 #include <deque>
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -171,6 +174,13 @@ class Spawner {
   std::condition_variable changed_;
   std::deque<std::packaged_task<absl::StatusOr<pid_t>()>> tasks_;
 };
+
+// What nobody but the worker that is asked can know.
+std::string MakeNonce() {
+  std::string nonce(16, '\0');
+  if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) std::abort();
+  return nonce;
+}
 
 std::string DescribeExit(int status) {
   if (WIFSIGNALED(status)) {
@@ -348,12 +358,13 @@ bool WorkerProcess::HasSpokenUnasked() const {
   return recv(socket_fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl::Duration limit,
+WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Duration limit,
                                  const Cancelled& cancelled) {
   using Kind = WorkerAnswer::Kind;
   if (!alive()) return {Kind::kDied, {}, "the worker is gone"};
   // One request, one reply: what is there already answers nothing we asked.
   if (HasSpokenUnasked()) return End(Kind::kProtocol, "it spoke without being asked");
+  request.set_nonce(MakeNonce());
   absl::StatusOr<std::string> frame = EncodeFrame(request, kRequestFrameBytesMax);
   if (!frame.ok()) return End(Kind::kProtocol, std::string(frame.status().message()));
   std::string_view unsent = *frame;
@@ -361,10 +372,16 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
       SteadyClock::now() + absl::ToChronoMilliseconds(std::min(limit, kLimitMax));
   FrameReader reader(ReplyFrameBytesMax(request));
   SteadyClock::time_point look_at = SteadyClock::now() + kLookAtUse;
+  const int64_t disk_floor = std::min(limits_.free_disk_bytes, FreeDiskBytes() / 2);
   while (true) {
     if (SteadyClock::now() >= look_at) {
       const std::string excess = Excess();
       if (!excess.empty()) return End(Kind::kExceeded, excess);
+      if (FreeDiskBytes() < disk_floor) {
+        return End(Kind::kHostShort,
+                   absl::StrCat("less than ", disk_floor >> 20, " MiB are free on the disk of ",
+                                limits_.scratch_dir));
+      }
       look_at = SteadyClock::now() + kLookAtUse;
     }
     const int64_t left_ms =
@@ -382,8 +399,13 @@ WorkerAnswer WorkerProcess::Call(const worker::v1::WorkerRequest& request, absl:
     if (ready == Ready::kReply) {
       WorkerAnswer answer;
       answer.kind = Kind::kReplied;
-      if (unsent.empty() && ParseReply(reader.payload(), answer.reply)) return answer;
-      return End(Kind::kProtocol, "it sent what is not a reply");
+      if (!unsent.empty() || !ParseReply(reader.payload(), answer.reply)) {
+        return End(Kind::kProtocol, "it sent what is not a reply");
+      }
+      if (answer.reply.nonce() != request.nonce()) {
+        return End(Kind::kProtocol, "it answered another request than it was asked");
+      }
+      return answer;
     }
   }
 }
@@ -397,6 +419,9 @@ std::string WorkerProcess::Excess() const {
     if (use.processes > limits_.processes) {
       return absl::StrCat("it started more than ", limits_.processes, " processes");
     }
+    if (limits_.threads > 0 && use.threads > limits_.threads) {
+      return absl::StrCat("it started more than ", limits_.threads, " threads");
+    }
     if (limits_.resident_bytes > 0 && use.resident_bytes > limits_.resident_bytes) {
       return beyond("memory", limits_.resident_bytes);
     }
@@ -408,6 +433,14 @@ std::string WorkerProcess::Excess() const {
     return beyond("its scratch folder", limits_.scratch_bytes);
   }
   return "";
+}
+
+int64_t WorkerProcess::FreeDiskBytes() const {
+  struct statvfs disk = {};
+  if (limits_.free_disk_bytes == 0 || statvfs(limits_.scratch_dir.c_str(), &disk) != 0) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
 }
 
 int64_t WorkerProcess::ResidentBytes() const { return ResidentBytesOf(pid_); }

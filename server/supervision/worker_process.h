@@ -24,8 +24,12 @@ namespace tune::server {
 struct WorkerLimits {
   int64_t resident_bytes = 0;  // of all its processes
   int processes = 0;
+  int threads = 0;  // of all its processes; with a limit of processes alone
   std::string scratch_dir;  // what may be written to
   int64_t scratch_bytes = 0;
+  // Of the file system of that folder, whoever has taken the rest: a worker that is at work when
+  // there is less is ended. Where there was less than twice as much before, half of what there was.
+  int64_t free_disk_bytes = 0;
 };
 
 struct WorkerCommand {
@@ -44,9 +48,10 @@ struct WorkerAnswer {
     kReplied,
     kDied,       // exit or signal
     kDeadline,   // killed at the deadline
-    kProtocol,   // what it sent is not a reply; killed
+    kProtocol,   // what it sent is no reply to this request; killed
     kCancelled,  // killed because the caller no longer wants the answer; it may still be ending
     kExceeded,   // killed because it used more than its limits
+    kHostShort,  // killed because the disk is nearly full, which another may have done
   };
   Kind kind = Kind::kDied;
   worker::v1::WorkerReply reply;  // kReplied only
@@ -62,10 +67,10 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // Sends a request and waits for its reply. After anything but kReplied the process is gone, or,
-  // after kCancelled, killed: a caller that gave up is not kept waiting for a driver to let go of
-  // it. Kill and the destructor wait.
-  WorkerAnswer Call(const worker::v1::WorkerRequest& request, absl::Duration limit,
+  // Sends a request with a random nonce and waits for the reply that has the same. After anything
+  // but kReplied the process is gone, or, after kCancelled, killed: a caller that gave up is not
+  // kept waiting for a driver to let go of it. Kill and the destructor wait.
+  WorkerAnswer Call(worker::v1::WorkerRequest request, absl::Duration limit,
                     const Cancelled& cancelled);
 
   bool alive() const { return state_ == State::kAlive; }
@@ -93,6 +98,7 @@ class WorkerProcess {
   WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
   // Which limit it is beyond; empty: none.
   std::string Excess() const;
+  int64_t FreeDiskBytes() const;  // as much as anybody wants where there is no folder or limit
   void Signal();
   void DrainStderr();
   std::string Words() const;

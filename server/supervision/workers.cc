@@ -32,6 +32,10 @@ constexpr int kCompilerProcesses = 16;
 constexpr int64_t kCompilerResidentBytes = 4 * kGiB;
 constexpr int64_t kCompilerScratchBytes = 256 * kMiB;
 constexpr int64_t kDriverScratchBytes = kGiB;
+// Of a large host's every processor each process of a compiler may make a thread.
+constexpr int kCompilerThreads = 4096;
+// Kept free for the store on a disk of any size; of a small one, a tenth.
+constexpr int64_t kFreeDiskBytes = kGiB;
 // Of a reference on the host: what it returns, and that with its inputs as files.
 constexpr int64_t kResultBytesMax = 192 * kMiB;
 constexpr int64_t kReferenceScratchBytes = 2 * kGiB;
@@ -106,6 +110,14 @@ int FrontWorkers(const Limits& limits) {
   return std::min(limits.compile_workers, std::max(2, limits.compile_workers / 4));
 }
 
+int64_t FreeDiskToKeep(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const fs::space_info disk = fs::space(folder, error);
+  return error ? kFreeDiskBytes
+               : std::min(kFreeDiskBytes, static_cast<int64_t>(disk.capacity / 10));
+}
+
 // `scratch`: the name of its workers' folder.
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
                                       const CompilerProgram& compiler, const std::string& program,
@@ -129,8 +141,10 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
   pool.walls = walls;
   pool.command.limits = {.resident_bytes = kCompilerResidentBytes,
                          .processes = kCompilerProcesses,
+                         .threads = kCompilerThreads,
                          .scratch_bytes =
-                             makes_results ? kReferenceScratchBytes : kCompilerScratchBytes};
+                             makes_results ? kReferenceScratchBytes : kCompilerScratchBytes,
+                         .free_disk_bytes = FreeDiskToKeep(options.scratch_dir)};
   pool.deadline = options.compile_deadline;
   return std::make_unique<CompilePool>(std::move(pool));
 }
@@ -155,6 +169,7 @@ std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, 
   } else {
     supervisor.command.limits.scratch_dir = supervisor.scratch_dir;
     supervisor.command.limits.scratch_bytes = kDriverScratchBytes;
+    supervisor.command.limits.free_disk_bytes = FreeDiskToKeep(options.scratch_dir);
     // What the driver compiles for itself is kept from one worker to the next.
     supervisor.command.environment.push_back(
         absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/", kDriverCache));

@@ -68,7 +68,8 @@ absl::Status SweepRun::Go() {
 
 absl::Status SweepRun::LoadKernel() {
   ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(view_.row.kernel_hash));
-  ASSIGN_OR_RETURN(kernel_, Kernel::Create(row.spec_name, row.spec_text, row.files));
+  ASSIGN_OR_RETURN(kernel_, Kernel::Create(row.spec_name, row.spec_text, row.files,
+                                           view_.row.name_space));
   return absl::OkStatus();
 }
 

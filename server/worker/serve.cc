@@ -52,10 +52,12 @@ int ServeRequests(int fd, const RequestHandler& handle) {
       return 1;
     }
     worker::v1::WorkerReply reply = handle(request);
+    reply.set_nonce(request.nonce());
     absl::StatusOr<std::string> frame = EncodeFrame(reply);
     if (!frame.ok()) {
       reply.Clear();
       SetStatus(frame.status(), reply);
+      reply.set_nonce(request.nonce());
       frame = EncodeFrame(reply);
     }
     if (!frame.ok() || !WriteAll(fd, *frame).ok()) return 0;

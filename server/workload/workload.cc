@@ -72,7 +72,9 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
 
 absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
                                           const Catalogue& catalogue) {
-  if (request.kernel_source != nullptr) return ParseKernelSource(*request.kernel_source);
+  if (request.kernel_source != nullptr) {
+    return ParseKernelSource(*request.kernel_source, request.name_space);
+  }
   if (!request.kernel_name.empty()) return catalogue.Find(request.kernel_name);
   return absl::InvalidArgumentError("no kernel: give a name of the catalogue, or a source");
 }

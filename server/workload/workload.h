@@ -48,16 +48,19 @@ struct WorkloadRequest {
   Dims dims;
   std::string dtype;
   std::string device;
+  std::optional<std::string> name_space;  // as ParseKernelSource takes it
 };
 
 // Of any message that has the fields kernel_name, kernel_source, dims, dtype and device.
 template <typename Request>
-WorkloadRequest WorkloadOf(const Request& request) {
+WorkloadRequest WorkloadOf(const Request& request,
+                           const std::optional<std::string>& name_space = std::nullopt) {
   return {.kernel_name = request.kernel_name(),
           .kernel_source = request.has_kernel_source() ? &request.kernel_source() : nullptr,
           .dims = {request.dims().begin(), request.dims().end()},
           .dtype = request.dtype(),
-          .device = request.device()};
+          .device = request.device(),
+          .name_space = name_space};
 }
 
 struct Workload {

@@ -78,8 +78,9 @@ absl::Status CheckConstraints(const SpaceDefinition& definition, const Config& c
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Kernel::Create(
     const std::string& spec_name, const std::string& spec_text,
-    const std::map<std::string, std::string>& files) {
+    const std::map<std::string, std::string>& files, const std::optional<std::string>& origin) {
   ASSIGN_OR_RETURN(std::unique_ptr<ParsedSpec> parsed, ParseSpec(spec_name, spec_text, files));
+  parsed->origin = origin.has_value() ? *origin : absl::StrCat("kernel ", parsed->hash);
   return std::shared_ptr<const Kernel>(new Kernel(std::move(parsed)));
 }
 
@@ -90,6 +91,7 @@ const v1::KernelSpec& Kernel::spec() const { return parsed_->spec; }
 const std::string& Kernel::spec_text() const { return parsed_->spec_text; }
 const std::map<std::string, std::string>& Kernel::files() const { return parsed_->files; }
 const std::string& Kernel::hash() const { return parsed_->hash; }
+const std::string& Kernel::origin() const { return parsed_->origin; }
 
 Language Kernel::language() const { return parsed_->language; }
 

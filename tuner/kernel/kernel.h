@@ -46,7 +46,8 @@ class Kernel {
   // are ignored.
   static absl::StatusOr<std::shared_ptr<const Kernel>> Create(
       const std::string& spec_name, const std::string& spec_text,
-      const std::map<std::string, std::string>& files);
+      const std::map<std::string, std::string>& files,
+      const std::optional<std::string>& origin = std::nullopt);
 
   ~Kernel();
   Kernel(const Kernel&) = delete;
@@ -58,6 +59,9 @@ class Kernel {
   // SHA-256 of the spec's canonical form and every file, hex.
   const std::string& hash() const;
   Language language() const;
+  // Who has written it: text of one origin is not compiled, run or kept together with another's. As
+  // Create was told; where it was not, an origin of this text alone.
+  const std::string& origin() const;
   // By the targets that the spec names, and by what compilers make of the language.
   bool RunsOn(const std::string& target) const;
   // A sentence about a target that the kernel does not run on.

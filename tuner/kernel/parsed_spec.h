@@ -105,6 +105,7 @@ struct ParsedSpec {
   std::map<std::string, std::string> files;
   std::set<std::string> data_files;  // those of them that buffers are filled or compared with
   std::string hash;
+  std::string origin;  // Kernel::origin
   std::vector<ParsedParam> params;
   std::vector<ParsedLet> lets;
   std::vector<SpaceConstraint> constraints;

@@ -215,6 +215,7 @@ class Planner {
   // Of `source`, with every other file as a header where the language has such.
   absl::StatusOr<CompilePlan> Compile(Language language, const std::string& source) const {
     CompilePlan plan;
+    plan.origin = parsed_.origin;
     plan.language = language;
     plan.target = traits_.target;
     plan.source_name = source;
@@ -485,6 +486,7 @@ absl::StatusOr<ProgramPlan> PlanChecker(const ParsedSpec& parsed, const Planner&
 absl::StatusOr<CompilePlan> PlanHostReference(const ParsedSpec& parsed, const Problem& problem,
                                               const ArgPlanner& args, const ProblemPlan& plan) {
   CompilePlan reference;
+  reference.origin = parsed.origin;
   reference.language = parsed.reference_language;
   reference.target = std::string(DeviceProfiles().back()->family);  // the host
   reference.source_name = parsed.reference_source;
@@ -527,6 +529,7 @@ absl::StatusOr<ProblemPlan> Kernel::PlanProblem(const Problem& problem,
   Planner planner(*parsed_, problem, traits);
   planner.SetConfig(config);
   ProblemPlan plan;
+  plan.origin = parsed_->origin;
   ASSIGN_OR_RETURN(plan.buffers, planner.args().Buffers());
   ASSIGN_OR_RETURN(plan.work, planner.Work());
   ASSIGN_OR_RETURN(plan.files, planner.args().Files());

@@ -47,7 +47,7 @@ TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
                             .defines = {{"A", "1"}, {"B", "2"}},
                             .options = {"-x"},
                             .entries = {"e"}};
-  std::vector<CompilePlan> plans(14, plan);
+  std::vector<CompilePlan> plans(15, plan);
   plans[1].target = "sm_80";
   plans[2].source_name = "b.cu";
   plans[3].source_text = "text ";
@@ -62,6 +62,7 @@ TEST(CompileKeyTest, EverythingThatMattersChangesIt) {
   plans[11].options = {"B", "2", "-x"};
   plans[12].language = Language::kPtx;
   plans[13].entries = {"e", "f"};
+  plans[14].origin = "alice";
   std::set<std::string> keys;
   for (const CompilePlan& each : plans) keys.insert(CompileKey(each, "g++ 12"));
   EXPECT_EQ(keys.size(), plans.size());
@@ -96,6 +97,22 @@ TEST(CompileCacheTest, GivesBackWhatWasPut) {
   EXPECT_EQ(hit->resources.registers, 42);
   EXPECT_EQ(hit->seconds, 0.5);
   EXPECT_FALSE(again->Get(Key(2)).has_value());
+}
+
+TEST(CompileCacheTest, NothingIsLeftOfAClearedOne) {
+  TempDir dir;
+  auto cache = CompileCache::Open(dir.path()).value();
+  ASSERT_TRUE(cache->Put(Key(1), Variant("binary")).ok());
+  ASSERT_TRUE(cache->Put(Key(2), Variant("another")).ok());
+  std::ofstream(dir.path() + "/of-an-older-daemon") << "an entry";
+  const int64_t bytes = cache->bytes();
+  EXPECT_EQ(cache->Clear().value(), bytes + 8);
+  EXPECT_FALSE(cache->Get(Key(1)).has_value());
+  EXPECT_TRUE(Files(dir).empty());
+  EXPECT_EQ(cache->bytes(), 0);
+  ASSERT_TRUE(cache->Put(Key(1), Variant("binary")).ok());
+  EXPECT_TRUE(cache->Get(Key(1)).has_value());
+  EXPECT_GT(cache->bytes(), 0);
 }
 
 TEST(CompileCacheTest, KeepsFailures) {

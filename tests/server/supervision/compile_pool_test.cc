@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "tests/server/supervision/scripted.h"
 
@@ -71,6 +72,58 @@ TEST_F(CompilePoolTest, CompilesOnceAndThenFindsIt) {
   EXPECT_TRUE(again.cached);
   EXPECT_EQ(again.artifact.log, "1");
   EXPECT_EQ(again.artifact.seconds, 0.25);
+}
+
+CompilePlan PlanOf(const std::string& origin, const std::string& name) {
+  CompilePlan plan = Plan("count");
+  plan.origin = origin;
+  plan.defines = {{"NAME", name}};
+  return plan;
+}
+
+TEST_F(CompilePoolTest, AWorkerCompilesForOneOriginAlone) {
+  options_.workers = 1;
+  const auto requests = [&](const std::string& origin, const std::string& name) {
+    return pool().Compile(PlanOf(origin, name), {})->artifact.log;
+  };
+  EXPECT_EQ(requests("alice", "a"), "1");
+  EXPECT_EQ(requests("alice", "b"), "2");
+  EXPECT_EQ(requests("mallory", "c"), "1") << "a process that has seen nothing of alice's";
+  EXPECT_EQ(requests("", "d"), "1");
+  EXPECT_EQ(requests("alice", "e"), "1");
+  EXPECT_EQ(pool().worker_restarts(), 0u) << "nothing had gone wrong";
+}
+
+TEST_F(CompilePoolTest, WhatOneOriginWasToldIsNotTakenForAnothers) {
+  ASSERT_FALSE(pool().Compile(PlanOf("mallory", "a"), {})->cached);
+  EXPECT_TRUE(pool().Compile(PlanOf("mallory", "a"), {})->cached);
+  EXPECT_FALSE(pool().Compile(PlanOf("", "a"), {})->cached);
+}
+
+// Else two who take turns would have a new worker for each compile.
+TEST_F(CompilePoolTest, JobsOfAnOriginThatWaitGoTogether) {
+  options_.workers = 1;
+  options_.origin_turn = absl::InfiniteDuration();
+  ASSERT_TRUE(pool().Compile(PlanOf("alice", "first"), {}).ok());
+  ASSERT_TRUE(pool().Pause({}).ok());
+  std::mutex mutex;
+  std::vector<std::string> logs;
+  for (int i = 0; i < 3; ++i) {
+    for (const char* origin : {"mallory", "alice"}) {
+      pool().Submit(this, PlanOf(origin, std::to_string(i)),
+                    [&](absl::StatusOr<CompileResult> result) {
+                      std::lock_guard<std::mutex> lock(mutex);
+                      logs.push_back(result->artifact.log);
+                    });
+    }
+  }
+  pool().Resume();
+  EXPECT_TRUE(Eventually([&] {
+    std::lock_guard<std::mutex> lock(mutex);
+    return logs.size() == 6;
+  }));
+  pool().Withdraw(this);
+  EXPECT_THAT(logs, testing::ElementsAre("2", "3", "4", "1", "2", "3"));
 }
 
 TEST_F(CompilePoolTest, FailuresOfTheCompilerAreKeptToo) {

@@ -104,7 +104,7 @@ TEST_F(DeviceSupervisorTest, BlamesOnlyWhatFailsTwice) {
   Prepare();
   for (const char* behaviour :
        {"outcome 7", "crash", "exit", "garbage", "oversized", "truncated", "chatter", "unusable",
-        "outcome 3", "samples -1", "samples 1e300", "empties", "sulk"}) {
+        "outcome 3", "samples -1", "samples 1e300", "empties", "sulk", "forge"}) {
     const uint64_t before = supervisor().Status().worker_restarts;
     const RunReport report = Run(behaviour);
     EXPECT_EQ(report.outcome, Outcome::kFaulted) << behaviour;
@@ -115,6 +115,25 @@ TEST_F(DeviceSupervisorTest, BlamesOnlyWhatFailsTwice) {
     EXPECT_EQ(supervisor().Status().state, DeviceState::kHealthy);
   }
   EXPECT_THAT(Run("loud outcome 7").message, HasSubstr("its last words: variant.cu:4: assertion"));
+}
+
+TEST_F(DeviceSupervisorTest, AWorkerRunsProblemsOfOneOriginAlone) {
+  const auto prepare = [&](const std::string& origin) {
+    ProblemPlan problem;
+    problem.origin = origin;
+    ASSERT_TRUE(supervisor().Prepare(problem, "ok", 1).ok());
+  };
+  const auto requests = [&] { return std::stoi(Run("count").message); };
+  prepare("alice");
+  const int first = requests();
+  EXPECT_EQ(requests(), first + 1);
+  prepare("alice");
+  EXPECT_EQ(requests(), first + 3) << "the same process";
+  prepare("mallory");
+  EXPECT_EQ(requests(), first) << "a process that has run nothing of alice's";
+  prepare("alice");
+  EXPECT_EQ(requests(), first);
+  EXPECT_EQ(supervisor().Status().worker_restarts, 0u) << "nothing had gone wrong";
 }
 
 TEST_F(DeviceSupervisorTest, AnInnocentVariantIsMeasuredAgain) {

@@ -45,6 +45,7 @@ class JudgesTest : public testing::Test {
     device_ = workers_->FindDevice("cpu").value();
   }
 
+  // All of one origin, so that one process serves them.
   absl::StatusOr<std::shared_ptr<const Kernel>> Make(const std::string& judge,
                                                      const std::string& check,
                                                      const std::string& python = "") {
@@ -59,7 +60,7 @@ args { name: "x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT } }
 args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
 args { name: "n" scalar { dtype: "i32" value: "n" } }
 launch { grid: "ceil_div(n, 64)" block: "64" }
-)spec", judge), {{"copy.cu", source}, {"right.py", python}});
+)spec", judge), {{"copy.cu", source}, {"right.py", python}}, "somebody");
   }
 
   // The status of preparing the problem and, where that is well, the report of its default config.

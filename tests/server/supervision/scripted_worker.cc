@@ -15,6 +15,7 @@
 //   garbage, oversized, truncated, chatter    breaks the protocol on the socket
 //   empties           a short message that is a hundred times as long once it is parsed
 //   sulk              a status without a word, and nothing else
+//   forge             a reply to another request than it was sent
 //   huge              a log of 32 MiB
 //   bulky BYTES       a compile with a binary of so many bytes
 //   threads N         a compile of entries that take blocks of exactly N threads
@@ -124,6 +125,7 @@ bool FirstTime(const std::string& what) {
 
 struct Doing {
   bool unusable = false;
+  bool sulks = false;
   int outcome = 1;
   double sample_ns = 1000;
   std::string said;
@@ -222,7 +224,8 @@ Doing Do(std::string behaviour) {
     while (ceilings.size() < 4 + 5 + (2u << 20)) ceilings += std::string("\x0a\0", 2);
     Send(ceilings);
   }
-  if (behaviour == "sulk") Send(std::string("\x02\0\0\0\x08\x09", 6));
+  if (behaviour == "sulk") doing.sulks = true;
+  if (behaviour == "forge") Send(std::string("\x05\0\0\0\x62\x03one", 9));
   // An answer nobody asked for, after the one that was: an empty message.
   if (behaviour == "chatter") Send(std::string("\0\0\0\0\0\0\0\0", 8));
   return doing;
@@ -296,6 +299,7 @@ class ScriptedRunner : public Runner {
     const Logged logged(absl::StrCat("run ", request.program.binary));
     const Doing doing = Do(request.program.binary);
     if (doing.unusable) return absl::InternalError("scripted: the runner is unusable");
+    if (doing.sulks) return absl::InternalError("");
     RunReport report;
     report.outcome = static_cast<Outcome>(doing.outcome);
     report.message = doing.said;

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -124,6 +126,32 @@ TEST_F(WorkerProcessTest, KillsWhatStartsTooManyProcesses) {
   EXPECT_THAT(answer.message, HasSubstr("more than 4 processes"));
 }
 
+TEST_F(WorkerProcessTest, KillsWhatStartsTooManyThreads) {
+  Start({.processes = 100, .threads = 20});
+  const WorkerAnswer answer = Ask("children 30");
+  EXPECT_EQ(answer.kind, Kind::kExceeded);
+  EXPECT_THAT(answer.message, HasSubstr("more than 20 threads"));
+}
+
+TEST_F(WorkerProcessTest, IsEndedWhenTheDiskIsNearlyFull) {
+  const int64_t free = static_cast<int64_t>(std::filesystem::space(dir_.path()).available);
+  Start({.scratch_dir = dir_.path(), .free_disk_bytes = free + (int64_t{1} << 40)});
+  EXPECT_EQ(Ask("slow 200").kind, Kind::kReplied) << "it was like that before";
+  const std::string small = dir_ / "files";
+  std::filesystem::create_directories(small);
+  if (mount("tmpfs", small.c_str(), "tmpfs", 0, "size=64m") != 0) {
+    GTEST_SKIP() << "no file system can be mounted here";
+  }
+  Start({.scratch_dir = small, .free_disk_bytes = 48 << 20});
+  EXPECT_EQ(Ask("files 8", absl::Milliseconds(500)).kind, Kind::kDeadline);
+  Start({.scratch_dir = small, .free_disk_bytes = 48 << 20});
+  const WorkerAnswer answer = Ask("files 60");
+  worker_.reset();
+  umount2(small.c_str(), MNT_DETACH);
+  EXPECT_EQ(answer.kind, Kind::kHostShort) << "whatever its own limit is";
+  EXPECT_THAT(answer.message, HasSubstr("MiB are free on the disk of"));
+}
+
 TEST_F(WorkerProcessTest, KillsWhatFillsItsScratchFolder) {
   Start({.scratch_dir = dir_ / "files", .scratch_bytes = 8 << 20});
   EXPECT_EQ(Ask("files 4", absl::Milliseconds(300)).kind, Kind::kDeadline);
@@ -134,7 +162,7 @@ TEST_F(WorkerProcessTest, KillsWhatFillsItsScratchFolder) {
 }
 
 TEST_F(WorkerProcessTest, TellsGarbageFromAnAnswer) {
-  for (const char* behaviour : {"garbage", "oversized", "empties"}) {
+  for (const char* behaviour : {"garbage", "oversized", "empties", "forge"}) {
     worker_.reset();
     const WorkerAnswer answer = Ask(behaviour);
     EXPECT_EQ(answer.kind, Kind::kProtocol) << behaviour << ": " << answer.message;
@@ -144,9 +172,8 @@ TEST_F(WorkerProcessTest, TellsGarbageFromAnAnswer) {
   EXPECT_EQ(Ask("truncated").kind, Kind::kDied);
 }
 
-TEST_F(WorkerProcessTest, AnAnswerNobodyAskedForIsNotTakenForTheNext) {
-  EXPECT_EQ(Ask("chatter").kind, Kind::kReplied);
-  EXPECT_EQ(Ask("ok").kind, Kind::kProtocol);
+TEST_F(WorkerProcessTest, AnAnswerNobodyAskedForIsNotTaken) {
+  EXPECT_EQ(Ask("chatter").kind, Kind::kProtocol);
 }
 
 TEST_F(WorkerProcessTest, StopsWaitingWhenCancelled) {
