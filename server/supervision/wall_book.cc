@@ -13,7 +13,7 @@
 namespace tune::server {
 namespace {
 
-constexpr absl::Duration kDeadline = absl::Seconds(10);
+constexpr absl::Duration kDeadline = absl::Seconds(60);
 
 std::string NameOf(const std::string& program) {
   return std::filesystem::path(program).filename().string();

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ class Program {
 
   // Allowed unless it is.
   void AllowUnless(uint32_t call, int argument, uint32_t mask,
-                   std::initializer_list<uint32_t> values) {
+                   const std::vector<uint32_t>& values) {
     Compare(call, argument, mask, values, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
   }
 
@@ -118,7 +119,7 @@ class Program {
     program_.insert(program_.end(), body.begin(), body.end());
   }
 
-  void Compare(uint32_t call, int argument, uint32_t mask, std::initializer_list<uint32_t> values,
+  void Compare(uint32_t call, int argument, uint32_t mask, const std::vector<uint32_t>& values,
                uint32_t equal, uint32_t different) {
     std::vector<sock_filter> body = {LoadArgument(argument, 0),
                                      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)};
@@ -136,9 +137,8 @@ class Program {
 constexpr uint32_t kWhole = 0xffffffff;
 
 // Memory, time, the end, and what the C library does by itself.
-void AllowToLive(Program& program) {
-  program.Allow({__NR_mmap,
-                 __NR_munmap,
+void AllowToLive(Program& program, WorkerRole role) {
+  program.Allow({__NR_munmap,
                  __NR_mprotect,
                  __NR_mremap,
                  __NR_madvise,
@@ -179,7 +179,17 @@ void AllowToLive(Program& program) {
 #if defined(__x86_64__)
   program.Allow({__NR_time, __NR_getpgrp, __NR_getrlimit, __NR_arch_prctl});
 #endif
-  program.AllowIf(__NR_prctl, 0, kWhole, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, kSetVma});
+  if (role == WorkerRole::kInterpreter) {
+    // Its parent of sources is not to be traced, and waits for what they leave running.
+    program.AllowIf(__NR_prctl, 0, kWhole,
+                    {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, kSetVma, PR_SET_DUMPABLE,
+                     PR_SET_CHILD_SUBREAPER});
+    // Each source enters a domain of its own. A process can only take rights from itself so.
+    program.Allow({__NR_landlock_create_ruleset, __NR_landlock_add_rule,
+                   __NR_landlock_restrict_self});
+  } else {
+    program.AllowIf(__NR_prctl, 0, kWhole, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, kSetVma});
+  }
   // abort() and raise(): signals to itself and to nobody else.
   const auto self = static_cast<uint32_t>(getpid());
   program.AllowIf(__NR_tgkill, 0, kWhole, {self});
@@ -195,16 +205,45 @@ void AllowToReadAndWrite(Program& program) {
                  __NR_getdents64, __NR_getcwd, __NR_dup,         __NR_dup3,       __NR_ppoll,
                  __NR_recvfrom,   __NR_sendto, __NR_fadvise64,   __NR_readahead,  __NR_fstatfs,
                  __NR_statfs});
-  // Landlock before version 3 does not see a file that is truncated while it is opened to be read.
-  program.AllowUnless(__NR_openat, 2, O_TRUNC | O_ACCMODE, {O_TRUNC, O_TRUNC | O_ACCMODE});
 #if defined(__x86_64__)
   program.Allow({__NR_stat, __NR_lstat, __NR_access, __NR_readlink, __NR_poll, __NR_dup2});
-  program.AllowUnless(__NR_open, 1, O_TRUNC | O_ACCMODE, {O_TRUNC, O_TRUNC | O_ACCMODE});
 #endif
-  // Not those that have signals sent to somebody.
-  program.AllowIf(
-      __NR_fcntl, 1, kWhole,
-      {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW});
+}
+
+// Landlock before version 3 does not see a file that is truncated while it is opened to be read.
+// `nameless`: files without a name, too, which nobody who looks into their folder sees.
+void AllowOpening(Program& program, bool nameless) {
+  constexpr uint32_t kNameless = O_TMPFILE & ~O_DIRECTORY;
+  std::vector<uint32_t> denied = {O_TRUNC, O_TRUNC | O_ACCMODE};
+  for (uint32_t mode = O_RDONLY; !nameless && mode <= O_ACCMODE; ++mode) {
+    denied.insert(denied.end(), {kNameless | mode, kNameless | O_TRUNC | mode});
+  }
+  const uint32_t mask = O_TRUNC | O_ACCMODE | (nameless ? 0 : kNameless);
+  program.AllowUnless(__NR_openat, 2, mask, denied);
+#if defined(__x86_64__)
+  program.AllowUnless(__NR_open, 1, mask, denied);
+#endif
+}
+
+// What others' code may do with memory and files: all that it takes must be counted where those
+// look who look from outside.
+void AllowCountedUse(Program& program) {
+  AllowOpening(program, /*nameless=*/false);
+  // Memory that is shared without a file stays when it is not mapped any more; huge pages are in no
+  // resident set.
+  constexpr uint32_t kHuge = MAP_HUGETLB;
+  std::vector<uint32_t> denied = {MAP_ANONYMOUS | MAP_SHARED, MAP_ANONYMOUS | MAP_SHARED_VALIDATE};
+  for (uint32_t type = 0; type <= MAP_TYPE; ++type) {
+    denied.insert(denied.end(), {kHuge | type, kHuge | MAP_ANONYMOUS | type});
+  }
+  program.AllowUnless(__NR_mmap, 3, kHuge | MAP_ANONYMOUS | MAP_TYPE, denied);
+  // No locks, which take the kernel's memory and stop who else uses a file, and not the commands
+  // that have signals sent to somebody.
+  program.AllowIf(__NR_fcntl, 1, kWhole,
+                  {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL});
+  // Disk is taken as it is written, so that whoever looks has the time to. Compilers do without.
+  program.Fail(__NR_fallocate, EOPNOTSUPP);
+  program.Fail(__NR_copy_file_range, ENOSYS);
 }
 
 // Whether it is a terminal and how much there is to read; a terminal cannot be written to by ioctl.
@@ -218,8 +257,8 @@ void AllowThreads(Program& program) {
 
 // Files in the scratch folder: made, moved and removed. Their modes stay as they are.
 void AllowScratchFiles(Program& program) {
-  program.Allow({__NR_mkdirat, __NR_unlinkat, __NR_renameat2, __NR_ftruncate, __NR_fallocate,
-                 __NR_flock, __NR_umask, __NR_copy_file_range, __NR_fsync, __NR_fdatasync});
+  program.Allow({__NR_mkdirat, __NR_unlinkat, __NR_renameat2, __NR_ftruncate, __NR_umask,
+                 __NR_fsync, __NR_fdatasync});
 #if defined(__x86_64__)
   program.Allow({__NR_mkdir, __NR_rmdir, __NR_unlink, __NR_rename, __NR_renameat});
 #endif
@@ -231,7 +270,7 @@ void AllowPrograms(Program& program) {
   program.Allow({__NR_vfork, __NR_fork, __NR_pipe});
 #endif
   program.AllowIf(__NR_clone, 0, CLONE_PARENT | kNamespaceFlags, {0});
-  program.AllowIf(__NR_kill, 0, kWhole, {0, static_cast<uint32_t>(getpid())});  // its own group
+  program.AllowIf(__NR_kill, 0, kWhole, {0});  // its own group
 }
 
 // What the driver and CUPTI were seen to use, and no more of the network than asking a local
@@ -259,18 +298,32 @@ void AllowDriver(Program& program) {
                  __NR_epoll_pwait,
                  __NR_pipe2,
                  __NR_flock,
+                 __NR_mmap,
+                 __NR_fallocate,
+                 __NR_copy_file_range,
                  __NR_getpriority});
 #if defined(__x86_64__)
   program.Allow({__NR_pipe, __NR_epoll_wait, __NR_mkdir, __NR_unlink});
 #endif
+  AllowOpening(program, /*nameless=*/true);
+  program.AllowIf(
+      __NR_fcntl, 1, kWhole,
+      {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW});
+}
+
+// A GPU's kernels make no system calls.
+bool RunsForeignCode(WorkerRole role) {
+  return role != WorkerRole::kAccelerator && role != WorkerRole::kCounter &&
+         role != WorkerRole::kUnwalled;
 }
 
 }  // namespace
 
 absl::Status FilterCalls(WorkerRole role) {
   Program program;
-  AllowToLive(program);
+  AllowToLive(program, role);
   AllowToReadAndWrite(program);
+  if (RunsForeignCode(role)) AllowCountedUse(program);
   switch (role) {
     case WorkerRole::kLibraryCompiler:
       AllowPlainControl(program);
@@ -288,7 +341,6 @@ absl::Status FilterCalls(WorkerRole role) {
       break;
     case WorkerRole::kHostDevice:
       AllowPlainControl(program);
-      program.Allow({__NR_memfd_create});  // a variant's code is loaded from memory
       program.AllowLimits({});
       break;
     case WorkerRole::kAccelerator:

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/worker/arguments.h"
 #include "server/worker/compile_units.h"
 #include "server/worker/convert.h"
@@ -59,6 +60,7 @@ class CompileWorker {
     if (request.has_try_walls()) {
       *reply.mutable_walls() =
           TryWalls(walls_, request.try_walls().planted_file(), request.try_walls().daemon_pid());
+      if (runs_sources_ && compilers_.ok()) TryAsSources(*reply.mutable_walls());
     } else if (!compilers_.ok()) {
       SetStatus(compilers_.status(), reply);
     } else if (request.has_hello()) {
@@ -80,6 +82,20 @@ class CompileWorker {
     proto.set_version(compiler.Version());
     for (const std::string& target : compiler.Targets()) proto.add_targets(target);
     return proto;
+  }
+
+  // Sources run in processes of their own, whose walls are tried there.
+  void TryAsSources(v1::WorkerWalls& walls) {
+    v1::Wall& wall = *walls.add_walls();
+    wall.set_name("sources");
+    wall.set_state(v1::WALL_STATE_STANDS);
+    for (const auto& compiler : *compilers_) {
+      const absl::StatusOr<std::vector<std::string>> through = compiler->TryWalls();
+      if (through.ok() && through->empty()) continue;
+      wall.set_state(v1::WALL_STATE_MISSING);
+      wall.set_note(through.ok() ? absl::StrCat("one could ", absl::StrJoin(*through, ", "))
+                                 : std::string(through.status().message()));
+    }
   }
 
   absl::StatusOr<Artifact> CompileIn(const CompilePlan& plan) {

@@ -26,9 +26,17 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace tune::server {
 namespace {
+
+constexpr size_t kPageBytes = 4096;
+constexpr int kFilesToTry = 32;
+// Those of its folder in /proc that say more than it needs, or give access to itself.
+constexpr const char* kOwnEntries[] = {"mem",     "environ",   "fd",     "task",
+                                       "net/tcp", "mountinfo", "cmdline"};
+constexpr long kMemfdSecret = 447;  // newer than the headers of the systems we build on
 
 // The result of a system call, made without the C library: it may refuse what the kernel would do.
 template <typename... Arguments>
@@ -110,6 +118,7 @@ class Trial {
     TryNamespaces();
     TryNetwork();
     TryKernel();
+    if (!IsAccelerator()) TryUncountedUse();
     TryLimits();
     return std::move(report_);
   }
@@ -121,7 +130,7 @@ class Trial {
     wall_->set_state(v1::WALL_STATE_STANDS);
   }
   // `done`: the act succeeded, so the wall does not stand.
-  void Act(const char* what, bool done) {
+  void Act(absl::string_view what, bool done) {
     if (!done) return;
     wall_->set_state(v1::WALL_STATE_MISSING);
     absl::StrAppend(wall_->mutable_note(), wall_->note().empty() ? "it could " : ", ", what);
@@ -185,10 +194,38 @@ class Trial {
     Act("read others' environment", Opens(proc + "environ", O_RDONLY));
     Act("open others' memory", Opens(proc + "mem", O_RDONLY));
     Act("list others' files", Opens(proc + "fd", O_RDONLY | O_DIRECTORY));
+    Act("take others' files", Reaches(Call(__NR_pidfd_getfd, -1, 0, 0), EBADF));
+    if (!IsAccelerator()) {
+      for (const char* entry : kOwnEntries) {
+        Act(absl::StrCat("open its own ", entry),
+            Opens(absl::StrCat("/proc/self/", entry), O_RDONLY));
+      }
+    }
+    if (HasChildren()) {
+      Act("have its memory or pipes opened by what it starts",
+          HasChild([] { return ReachesParent(getppid()); }));
+    }
     rlimit limit = {};
     Act("read others' limits", Call(__NR_prlimit64, daemon_, RLIMIT_NOFILE, nullptr, &limit) == 0);
     Act("change others' priority",
         Reaches(Call(__NR_setpriority, PRIO_PROCESS, daemon_, 20), EACCES));
+  }
+
+  // Its memory, or a pipe or socket of its.
+  static bool ReachesParent(int parent) {
+    const std::string proc = absl::StrCat("/proc/", parent, "/");
+    bool reaches = Opens(proc + "mem", O_RDONLY) || Opens(proc + "mem", O_WRONLY) ||
+                   Opens(proc + "environ", O_RDONLY) || Opens(proc + "maps", O_RDONLY);
+    for (int fd = 0; fd < kFilesToTry; ++fd) {
+      for (const int mode : {O_RDONLY, O_WRONLY}) {
+        reaches = reaches || Opens(absl::StrCat(proc, "fd/", fd), mode | O_NONBLOCK);
+      }
+    }
+    return reaches;
+  }
+
+  bool IsAccelerator() const {
+    return role_ == WorkerRole::kAccelerator || role_ == WorkerRole::kCounter;
   }
 
   bool HasChildren() const {
@@ -286,6 +323,39 @@ class Trial {
     Act("watch files", Call(__NR_inotify_init1, 0) >= 0);
     Act("change its personality", Call(__NR_personality, 0xffffffff) >= 0);
     Act("open files by handle", Reaches(Call(__NR_open_by_handle_at, -1, nullptr, 0), EFAULT));
+  }
+
+  // Memory and disk that those who look from outside would not see in time.
+  void TryUncountedUse() {
+    Begin("counted use");
+    Act("make memory files", Call(__NR_memfd_create, "attempt", 0) >= 0);
+    Act("make secret memory", Call(kMemfdSecret, 0) >= 0);
+    Act("share memory", Maps(MAP_SHARED | MAP_ANONYMOUS));
+    Act("share memory by its newer name", Maps(MAP_SHARED_VALIDATE | MAP_ANONYMOUS));
+    Act("share zeros", MapsZeros());
+    Act("use huge pages", Maps(MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB));
+    Act("make System V memory", Reaches(Call(__NR_shmget, 0, 0, 0600 | 01000), EINVAL));
+    Act("make message queues", Reaches(Call(__NR_msgctl, -1, 0, nullptr), EINVAL));
+    Act("take disk at once", Reaches(Call(__NR_fallocate, -1, 0, 0, kPageBytes), EBADF));
+    Act("have files without a name", Opens(scratch_.empty() ? "/tmp" : scratch_,
+                                           O_TMPFILE | O_WRONLY));
+    struct flock lock = {};
+    lock.l_type = F_RDLCK;
+    Act("lock files", fcntl(STDIN_FILENO, F_SETLK, &lock) == 0);
+    Act("enlarge pipes", fcntl(STDERR_FILENO, F_SETPIPE_SZ, kPageBytes) >= 0);
+  }
+
+  static bool Maps(int flags) {
+    const long at = Call(__NR_mmap, nullptr, kPageBytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (at != -1) munmap(reinterpret_cast<void*>(at), kPageBytes);
+    return at != -1;
+  }
+
+  static bool MapsZeros() {
+    const int fd = static_cast<int>(Call(__NR_openat, AT_FDCWD, "/dev/zero", O_RDWR, 0));
+    if (fd < 0) return false;
+    close(fd);
+    return true;
   }
 
   void TryLimits() {

@@ -128,7 +128,7 @@ WallLimits LimitsOf(WorkerRole role) {
     case WorkerRole::kHostDevice:
       return {.address_space_bytes = std::max(MemoryBytes() / 4 * 3, kCompilerBytes),
               .file_bytes = kFileBytes,
-              .open_files = 20};  // memory files count towards nobody's resident set
+              .open_files = 64};
     case WorkerRole::kAccelerator:
     case WorkerRole::kCounter:
     case WorkerRole::kUnwalled:
@@ -158,11 +158,16 @@ std::vector<std::string> Walls::ReadablePaths() const {
                                     "/sys/devices/system/cpu",
                                     "/proc/cpuinfo",
                                     "/proc/meminfo",
-                                    "/proc/self",
+                                    // The folder has its memory and pipes, and the host's
+                                    // connections and mounts.
+                                    "/proc/self/maps",
+                                    "/proc/self/status",
+                                    "/proc/self/statm",
                                     "/dev/urandom"};
   if (IsAccelerator(role_)) {
     paths.insert(paths.end(),
-                 {"/etc/nvidia", "/proc/devices", "/proc/driver", "/proc/sys/kernel/osrelease",
+                 {"/etc/nvidia", "/proc/devices", "/proc/driver", "/proc/self",
+                  "/proc/sys/kernel/osrelease",
                   "/proc/sys/vm/mmap_min_addr", "/sys/bus/pci", "/sys/devices"});
   }
   const std::set<std::string> libraries = LoadedLibraryDirs();
@@ -191,6 +196,8 @@ void Walls::EncloseProcess() {
   if (!kSanitized && !SetLimit(RLIMIT_AS, limits_.address_space_bytes)) note("no limit on memory");
   if (!SetLimit(RLIMIT_FSIZE, limits_.file_bytes)) note("no limit on the size of files");
   if (!SetLimit(RLIMIT_NOFILE, limits_.open_files)) note("no limit on open files");
+  // Nobody of the same user traces it or opens its memory and pipes.
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) note("others of its user could trace it");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) note("new privileges are not ruled out");
 
   FileRules rules = {.readable = ReadablePaths(), .writable = {}, .devices = {"/dev/null"}};

@@ -28,6 +28,9 @@ class Compiler {
   // Targets it can compile for: {"sm_80", "sm_90a", ...} or {"cpu"}.
   virtual std::vector<std::string> Targets() const = 0;
   virtual CompilerFiles Files() const { return {}; }
+  // Of a language whose sources run: what a source could do that it must not, in words, found by
+  // attempting it where a source would run. Behind the walls only, since it is no harm there alone.
+  virtual absl::StatusOr<std::vector<std::string>> TryWalls() { return std::vector<std::string>(); }
   // A non-OK status means the compiler can no longer be used.
   virtual absl::StatusOr<Artifact> Compile(const CompilePlan& plan) = 0;
 };

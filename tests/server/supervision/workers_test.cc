@@ -249,9 +249,20 @@ def k(x, SIZE: tl.constexpr):
 )python";
 
 constexpr char kTritonAttempts[] = R"python(
+import mmap
 import os
 import socket
 import subprocess
+
+
+def open_any(pid):
+    for number in range(32):
+        for mode in (os.O_RDONLY, os.O_WRONLY):
+            try:
+                return os.open(f"/proc/{pid}/fd/{number}", mode | os.O_NONBLOCK)
+            except OSError:
+                pass
+    raise OSError("none")
 
 
 def gets_out(act):
@@ -271,6 +282,16 @@ WAYS = {
     "run a shell": lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True),
     "signal the daemon": lambda: os.kill(DAEMON, 0),
     "open the worker's files": lambda: os.listdir(f"/proc/{os.getppid()}/fd"),
+    "open its parent's pipes": lambda: open_any(os.getppid()),
+    "read its parent's memory": lambda: open(f"/proc/{os.getppid()}/mem", "rb"),
+    "signal its parent": lambda: os.kill(os.getppid(), 0),
+    "list its own files": lambda: os.listdir("/proc/self/fd"),
+    "read a request of others": lambda: os.read(3, 1),
+    "see the host's connections": lambda: open("/proc/self/net/tcp"),
+    "make memory files": lambda: os.memfd_create("file"),
+    "share memory": lambda: mmap.mmap(-1, 4096, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS),
+    "hide a file": lambda: os.open(os.environ["TMPDIR"], os.O_TMPFILE | os.O_WRONLY),
+    "remove a file": lambda: os.remove(os.path.join(os.environ["TMPDIR"], "log")),
 }
 out = [way for way, act in WAYS.items() if gets_out(act)]
 assert not out, "it could " + ", ".join(out)

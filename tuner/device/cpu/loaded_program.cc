@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -61,7 +62,8 @@ absl::Status CheckSanitizer(const std::string& binary) {
 
 absl::Status WriteAll(int fd, const std::string& bytes) {
   for (size_t done = 0; done < bytes.size();) {
-    const ssize_t written = write(fd, bytes.data() + done, bytes.size() - done);
+    const ssize_t written =
+        pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       return absl::ResourceExhaustedError(
@@ -72,24 +74,28 @@ absl::Status WriteAll(int fd, const std::string& bytes) {
   return absl::OkStatus();
 }
 
-// From memory: where the process may write, it may not be allowed to run what it wrote.
-// RESOURCE_EXHAUSTED tells of this process, which ran other kernels before, and not of the binary.
-absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
-  int memory_fd = memfd_create("kernel", MFD_CLOEXEC | kMemfdExec);
-  if (memory_fd < 0 && errno == EINVAL) memory_fd = memfd_create("kernel", MFD_CLOEXEC);
-  const Descriptor file(memory_fd);
-  if (file.get() < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory file for the compiled kernel: ", strerror(errno)));
-  }
-  RETURN_IF_ERROR(WriteAll(file.get(), binary));
-  const std::string path = absl::StrCat("/proc/self/fd/", file.get());
-  // The loader knows libraries by name, and one that cannot be unloaded keeps its name. While this
-  // file is open the next one gets another number.
-  if (void* other = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD); other != nullptr) {
-    dlclose(other);
-    return OpenLibrary(binary);
-  }
+int MakeMemoryFile(unsigned flags) {
+  const int file = memfd_create("kernel", MFD_CLOEXEC | kMemfdExec | flags);
+  return file < 0 && errno == EINVAL ? memfd_create("kernel", MFD_CLOEXEC | flags) : file;
+}
+
+std::string PathOf(int file) { return absl::StrCat("/proc/self/fd/", file); }
+
+// The loader knows libraries by name, and one that cannot be unloaded keeps its name.
+bool IsLoaded(int file) {
+  void* library = dlopen(PathOf(file).c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library != nullptr) dlclose(library);
+  return library != nullptr;
+}
+
+std::vector<int>& ReservedFiles() {
+  static auto* const files = new std::vector<int>;
+  return *files;
+}
+
+absl::StatusOr<void*> OpenFile(int file, const std::string& binary) {
+  RETURN_IF_ERROR(WriteAll(file, binary));
+  const std::string path = PathOf(file);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const std::string why = absl::StrCat("cannot load the kernel: ", dlerror());
@@ -99,7 +105,35 @@ absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
   return library;
 }
 
+// From memory: where the process may write, it may not be allowed to run what it wrote.
+// RESOURCE_EXHAUSTED tells of this process, which ran other kernels before, and not of the binary.
+absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
+  for (const int file : ReservedFiles()) {
+    if (!IsLoaded(file)) return OpenFile(file, binary);
+  }
+  const Descriptor file(MakeMemoryFile(0));
+  if (file.get() < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory file for the compiled kernel: ", strerror(errno)));
+  }
+  // While this file is open the next one gets another number.
+  return IsLoaded(file.get()) ? OpenLibrary(binary) : OpenFile(file.get(), binary);
+}
+
 }  // namespace
+
+absl::Status ReserveMemoryFiles(int count, int64_t bytes_max) {
+  for (int i = 0; i < count; ++i) {
+    const int file = MakeMemoryFile(MFD_ALLOW_SEALING);
+    if (file < 0 || ftruncate(file, bytes_max) != 0 ||
+        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no memory files for compiled kernels: ", strerror(errno)));
+    }
+    ReservedFiles().push_back(file);
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<LoadedProgram> LoadedProgram::Load(const Program& program,
                                                   const BufferResolver& resolve) {

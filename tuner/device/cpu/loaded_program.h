@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,6 +19,11 @@ namespace tune::cpu {
 
 // Where a buffer argument's data is.
 using BufferResolver = std::function<absl::StatusOr<void*>(const BufferPlan&)>;
+
+// Makes the files in memory that programs are loaded from ahead, for a process that will not be
+// allowed to make any: code in it could hold memory in such files that is in nobody's resident set.
+// `count` libraries of up to `bytes_max` can be there at the same time, and no more.
+absl::Status ReserveMemoryFiles(int count, int64_t bytes_max);
 
 class LoadedProgram {
  public:

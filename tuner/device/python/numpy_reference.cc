@@ -98,15 +98,17 @@ json ToJson(const Value& value) {
 
 class NumpyReference : public Compiler {
  public:
-  explicit NumpyReference(Installation installation) : installation_(std::move(installation)) {
-    AdoptOrphans();
-  }
+  explicit NumpyReference(Installation installation) : installation_(std::move(installation)) {}
   Language language() const override { return Language::kNumpy; }
   std::string Version() const override { return installation_.version; }
   std::vector<std::string> Targets() const override {
     return {std::string(DeviceProfiles().back()->family)};
   }
   CompilerFiles Files() const override { return installation_.files; }
+  absl::StatusOr<std::vector<std::string>> TryWalls() override {
+    RETURN_IF_ERROR(EnsureProcess());
+    return process_->TryWalls();
+  }
 
   absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override {
     if (plan.entries.size() != 1) return Refused(Outcome::kInvalidConfig, "one function is called");
@@ -119,7 +121,8 @@ class NumpyReference : public Compiler {
     if (const std::string why = Write(plan, inputs, request); !why.empty()) {
       return Refused(Outcome::kInvalidConfig, why);
     }
-    ASSIGN_OR_RETURN(const PythonReply reply, Ask(request));
+    RETURN_IF_ERROR(EnsureProcess());
+    ASSIGN_OR_RETURN(const PythonReply reply, process_->Ask(std::move(request)));
     if (TextIn(reply.about, "outcome") != "ok") {
       const std::string log = TextIn(reply.about, "log");
       return Refused(Outcome::kCompileFailed, absl::StrCat(TextIn(reply.about, "message"),
@@ -127,7 +130,7 @@ class NumpyReference : public Compiler {
     }
     Artifact artifact;
     artifact.log = TextIn(reply.about, "log");
-    std::ifstream results(TextIn(request, "results"), std::ios::binary);
+    std::ifstream results(inputs + "/results", std::ios::binary);
     std::ostringstream bytes;
     bytes << results.rdbuf();
     artifact.binary = std::move(bytes).str();
@@ -193,14 +196,13 @@ class NumpyReference : public Compiler {
     return "";
   }
 
-  absl::StatusOr<PythonReply> Ask(const json& request) {
-    if (process_ == nullptr) {
-      ASSIGN_OR_RETURN(process_,
-                       PythonProcess::Start(installation_.python,
-                                            std::string(embedded::numpy_reference_script), "numpy",
-                                            ScratchDir() + "/call"));
-    }
-    return process_->Ask(request);
+  absl::Status EnsureProcess() {
+    if (process_ != nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(process_,
+                     PythonProcess::Start(installation_.python,
+                                          std::string(embedded::numpy_reference_script), "numpy",
+                                          ScratchDir() + "/call"));
+    return absl::OkStatus();
   }
 
   const Installation installation_;

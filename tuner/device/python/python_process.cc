@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/python/python_process.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <initializer_list>
-#include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "tuner/status_macros.h"
 
 extern char** environ;
@@ -39,6 +35,7 @@ constexpr size_t kOutputBytesMax = 64 << 10;
 // The child's ends of the pipes.
 constexpr int kRequestsFd = 3;
 constexpr int kRepliesFd = 4;
+constexpr int kEndedFd = 5;
 constexpr int kFreeFds = 8;  // our own ends lie above what a child's are moved to
 
 absl::Status Failed(const std::string& what, int error) {
@@ -106,18 +103,6 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> arguments,
   return pid;
 }
 
-// False at the end of the file.
-bool ReadExactly(int fd, char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t got = read(fd, bytes, size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    bytes += got;
-    size -= static_cast<size_t>(got);
-  }
-  return true;
-}
-
 bool WriteAll(int fd, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
@@ -127,75 +112,36 @@ bool WriteAll(int fd, absl::string_view bytes) {
   return true;
 }
 
-// Processes that this one has started and that are meant to be there.
-std::set<pid_t>& Known() {
-  static auto* const known = new std::set<pid_t>;
-  return *known;
-}
-
-std::vector<std::string> NamesIn(const char* folder) {
-  std::vector<std::string> names;
-  DIR* dir = opendir(folder);
-  while (const dirent* entry = dir == nullptr ? nullptr : readdir(dir)) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  if (dir != nullptr) closedir(dir);
-  return names;
-}
-
-// Of every process that can be seen, for hosts that list no thread's children; walls hide those of
-// the others.
-std::optional<std::vector<pid_t>> ChildrenAmongAll() {
-  std::vector<pid_t> children;
-  bool seen = false;
-  for (const std::string& name : NamesIn("/proc")) {
-    pid_t pid = 0;
-    if (!absl::SimpleAtoi(name, &pid)) continue;
-    std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
-    std::string text;
-    std::getline(stat, text);
-    const size_t name_end = text.rfind(')');  // "17 (name) S 1 ...": the fourth is the parent
-    const std::vector<std::string> fields =
-        absl::StrSplit(text.substr(std::min(name_end, text.size())), ' ');
-    pid_t parent = 0;
-    if (fields.size() < 3 || !absl::SimpleAtoi(fields[2], &parent)) continue;
-    seen = seen || pid == getpid();
-    if (parent == getpid()) children.push_back(pid);
-  }
-  return seen ? std::optional(std::move(children)) : std::nullopt;
-}
-
-// Of this process; nothing if the host does not say.
-std::optional<std::vector<pid_t>> Children() {
-  std::vector<pid_t> children;
-  const std::vector<std::string> threads = NamesIn("/proc/self/task");
-  for (const std::string& thread : threads) {
-    std::ifstream file(absl::StrCat("/proc/self/task/", thread, "/children"));
-    if (!file.good()) return ChildrenAmongAll();
-    for (pid_t child = 0; file >> child;) children.push_back(child);
-  }
-  return threads.empty() ? std::nullopt : std::optional(std::move(children));
-}
-
 std::string Header(size_t size) {
   std::string header(4, '\0');
   for (int i = 0; i < 4; ++i) header[i] = static_cast<char>(size >> (8 * i) & 0xff);
   return header;
 }
 
-absl::StatusOr<std::string> ReadFrame(int fd) {
-  std::array<unsigned char, 4> header;
-  if (!ReadExactly(fd, reinterpret_cast<char*>(header.data()), header.size())) {
-    return absl::UnavailableError("the process of Python has ended");
+bool IsReadable(int fd) {
+  pollfd watched = {fd, POLLIN, 0};
+  return poll(&watched, 1, 0) > 0 && (watched.revents & POLLIN) != 0;
+}
+
+// Nobody who has not read the request can guess it.
+absl::StatusOr<std::string> MakeNonce() {
+  std::array<char, 16> bytes;
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return Failed("no random bytes", errno);
   }
-  uint32_t size = 0;
-  for (int i = 0; i < 4; ++i) size |= static_cast<uint32_t>(header[i]) << (8 * i);
-  if (size > kFrameBytesMax) return absl::UnavailableError("the process of Python sent no frame");
-  std::string payload(size, '\0');
-  if (!ReadExactly(fd, payload.data(), size)) {
-    return absl::UnavailableError("the process of Python has ended");
+  return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
+}
+
+absl::Status AnotherRequest() {
+  return absl::UnavailableError("the process of Python answered another request");
+}
+
+absl::StatusOr<nlohmann::json> ParseObject(const std::string& text) {
+  nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) {
+    return absl::UnavailableError("the process of Python sent no reply");
   }
-  return payload;
+  return object;
 }
 
 }  // namespace
@@ -209,8 +155,6 @@ std::string PythonScript(const std::string& text) {
   // Python looks for modules in the folder that it is started in before its own.
   return absl::StrCat("import sys\nif sys.path[:1] == ['']: del sys.path[0]\n", text);
 }
-
-void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 absl::StatusOr<std::string> RunPython(const std::string& python,
                                       const std::vector<std::string>& arguments) {
@@ -237,75 +181,158 @@ absl::StatusOr<std::string> RunPython(const std::string& python,
 absl::StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(const std::string& python,
                                                                     const std::string& script,
                                                                     const std::string& kind,
-                                                                    const std::string& folder) {
+                                                                    const std::string& folder,
+                                                                    bool shares_children) {
   Pipe requests;
   Pipe replies;
-  RETURN_IF_ERROR(requests.Open());
-  RETURN_IF_ERROR(replies.Open());
+  Pipe ended;
+  for (Pipe* pipe : {&requests, &replies, &ended}) RETURN_IF_ERROR(pipe->Open());
   const std::string whole =
       PythonScript(absl::StrCat(std::string(embedded::python_process_script), script));
   ASSIGN_OR_RETURN(const pid_t pid,
-                   Spawn({python, "-E", "-B", "-c", whole,
-                          kind, absl::StrCat(kRequestsFd), absl::StrCat(kRepliesFd), folder},
-                         {{requests.read_end, kRequestsFd}, {replies.write_end, kRepliesFd}},
-                         kRepliesFd + 1));
-  std::unique_ptr<PythonProcess> process(
-      new PythonProcess(pid, std::exchange(requests.write_end, -1),
-                        std::exchange(replies.read_end, -1)));
+                   Spawn({python, "-E", "-B", "-c", whole, kind, absl::StrCat(kRequestsFd),
+                          absl::StrCat(kRepliesFd), absl::StrCat(kEndedFd), folder},
+                         {{requests.read_end, kRequestsFd},
+                          {replies.write_end, kRepliesFd},
+                          {ended.write_end, kEndedFd}},
+                         kEndedFd + 1));
+  std::unique_ptr<PythonProcess> process(new PythonProcess(
+      pid, std::exchange(requests.write_end, -1), std::exchange(replies.read_end, -1),
+      std::exchange(ended.read_end, -1), shares_children));
   requests.CloseRead();
   replies.CloseWrite();
+  ended.CloseWrite();
   ASSIGN_OR_RETURN(const PythonReply ready, process->ReadReply());
   if (TextIn(ready.about, "outcome") == "ok") return process;
   return absl::UnavailableError(
       absl::StrCat(python, " cannot be used: ", TextIn(ready.about, "message")));
 }
 
-PythonProcess::PythonProcess(pid_t pid, int requests, int replies)
-    : pid_(pid), requests_(requests), replies_(replies) {
-  Known().insert(pid);
-}
+PythonProcess::PythonProcess(pid_t pid, int requests, int replies, int ended, bool shares_children)
+    : pid_(pid),
+      requests_(requests),
+      replies_(replies),
+      ended_(ended),
+      shares_children_(shares_children) {}
 
 // It ends when its requests do.
 PythonProcess::~PythonProcess() {
   close(requests_);
   close(replies_);
+  close(ended_);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
-  Known().erase(pid_);
 }
 
-absl::StatusOr<PythonReply> PythonProcess::Ask(const nlohmann::json& request) {
+absl::StatusOr<PythonReply> PythonProcess::Ask(nlohmann::json request) {
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string nonce, Send(request));
+    const bool is_fresh = answered_ == 0;
+    ASSIGN_OR_RETURN(PythonReply reply, AwaitReply(nonce));
+    // A child that others have used may have failed of what is left of them.
+    if (is_fresh || TextIn(reply.about, "outcome") == "ok") return reply;
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> PythonProcess::TryWalls() {
+  ASSIGN_OR_RETURN(const PythonReply reply, Ask({{"try_walls", getpid()}}));
+  const auto through = reply.about.find("through");
+  if (through == reply.about.end() || !through->is_array()) {
+    return absl::UnavailableError(
+        absl::StrCat("no source could try them: ", TextIn(reply.about, "message")));
+  }
+  std::vector<std::string> acts;
+  for (const nlohmann::json& act : *through) acts.push_back(act.dump());
+  return acts;
+}
+
+absl::StatusOr<std::string> PythonProcess::Send(nlohmann::json& request) {
+  ASSIGN_OR_RETURN(const std::string nonce, MakeNonce());
+  request["nonce"] = nonce;
   const std::string text =
       request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (IsReadable(replies_)) {
+    return absl::UnavailableError("the process of Python replied before it was asked");
+  }
   if (!WriteAll(requests_, Header(text.size())) || !WriteAll(requests_, text)) {
     return absl::UnavailableError("the process of Python has ended");
   }
-  ASSIGN_OR_RETURN(PythonReply reply, ReadReply());
-  RETURN_IF_ERROR(CheckAlone());
+  absl::StatusOr<std::string> accepted = ReadFrame(replies_);
+  while (absl::IsAborted(accepted.status())) {  // an earlier child's end
+    RETURN_IF_ERROR(AwaitEnd().status());
+    accepted = ReadFrame(replies_);
+  }
+  RETURN_IF_ERROR(accepted.status());
+  if (*accepted != nonce) return AnotherRequest();
+  return nonce;
+}
+
+absl::StatusOr<PythonReply> PythonProcess::AwaitReply(const std::string& nonce) {
+  absl::StatusOr<PythonReply> reply = ReadReply();
+  if (absl::IsAborted(reply.status())) {
+    ASSIGN_OR_RETURN(const nlohmann::json end, AwaitEnd());
+    return PythonReply{{{"outcome", "compile_failed"},
+                        {"log", TextIn(end, "log")},
+                        {"message", absl::StrCat("the process of Python ended by ",
+                                                 TextIn(end, "how"))}},
+                       ""};
+  }
+  if (!reply.ok()) return reply.status();
+  if (TextIn(reply->about, "nonce") != nonce) return AnotherRequest();
+  ++answered_;
+  const auto is_last = reply->about.find("is_last");
+  const bool goes_on = shares_children_ && is_last != reply->about.end() && *is_last == false;
+  if (!goes_on) RETURN_IF_ERROR(AwaitEnd().status());
   return reply;
+}
+
+absl::StatusOr<nlohmann::json> PythonProcess::AwaitEnd() {
+  answered_ = 0;
+  ASSIGN_OR_RETURN(const std::string text, ReadFrame(ended_));
+  ASSIGN_OR_RETURN(nlohmann::json end, ParseObject(text));
+  const auto left = end.find("left");
+  if (left == end.end() || *left != false) {
+    return absl::UnavailableError("the source has left processes running, which nothing may do");
+  }
+  return end;
 }
 
 absl::StatusOr<PythonReply> PythonProcess::ReadReply() {
   PythonReply reply;
   ASSIGN_OR_RETURN(const std::string about, ReadFrame(replies_));
   ASSIGN_OR_RETURN(reply.made, ReadFrame(replies_));
-  reply.about = nlohmann::json::parse(about, nullptr, /*allow_exceptions=*/false);
-  if (!reply.about.is_object()) {
-    return absl::UnavailableError("the process of Python sent no reply");
-  }
+  ASSIGN_OR_RETURN(reply.about, ParseObject(about));
   return reply;
 }
 
-// What a source has started and left running could meddle with the next request.
-absl::Status PythonProcess::CheckAlone() const {
-  while (waitpid(-1, nullptr, WNOHANG) > 0) continue;  // those that have ended meddle with nothing
-  const std::optional<std::vector<pid_t>> children = Children();
-  if (children.has_value() && std::all_of(children->begin(), children->end(),
-                                          [](pid_t child) { return Known().contains(child); })) {
-    return absl::OkStatus();
+absl::StatusOr<std::string> PythonProcess::ReadFrame(int fd) const {
+  std::array<char, 4> header;
+  RETURN_IF_ERROR(ReadExactly(fd, header.data(), header.size()));
+  uint32_t size = 0;
+  for (int i = 0; i < 4; ++i) {
+    size |= static_cast<uint32_t>(static_cast<unsigned char>(header[i])) << (8 * i);
   }
-  return absl::UnavailableError(
-      children.has_value() ? "the source has left processes running, which nothing may do"
-                           : "this host does not tell which processes a source leaves running");
+  if (size > kFrameBytesMax) return absl::UnavailableError("the process of Python sent no frame");
+  std::string payload(size, '\0');
+  RETURN_IF_ERROR(ReadExactly(fd, payload.data(), size));
+  return payload;
+}
+
+absl::Status PythonProcess::ReadExactly(int fd, char* bytes, size_t size) const {
+  while (size > 0) {
+    pollfd watched[] = {{fd, POLLIN, 0}, {ended_, POLLIN, 0}};
+    if (poll(watched, fd == ended_ ? 1 : 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      return Failed("poll", errno);
+    }
+    // What a child has said before its end is read before its end is.
+    if (watched[0].revents == 0) return absl::AbortedError("the child has ended");
+    const ssize_t got = read(fd, bytes, size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return absl::UnavailableError("the process of Python has ended");
+    bytes += got;
+    size -= static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tune::python

@@ -25,40 +25,52 @@ std::string PythonScript(const std::string& text);
 absl::StatusOr<std::string> RunPython(const std::string& python,
                                       const std::vector<std::string>& arguments);
 
-// Makes this process the one that orphans of its children come to, so that none goes unseen.
-void AdoptOrphans();
-
 struct PythonReply {
   nlohmann::json about;
   std::string made;  // text or a binary
 };
 
-// Not thread-safe, nor are two of them. The process ends with this object, or with its group.
+// A process that forks a child for what it is asked (process.py). Not thread-safe. It ends with
+// this object, or with its group.
 class PythonProcess {
  public:
-  // Runs `script`, which follows process.py, with two pipes and waits for its first reply, which
-  // is of an object with "outcome": "ok". UNAVAILABLE, with its message, where it is not. REQUIRES:
-  // AdoptOrphans, and no child of this process but such.
+  // Runs `script`, which follows process.py, with three pipes and waits for its first reply, which
+  // is of an object with "outcome": "ok". UNAVAILABLE, with its message, where it is not.
+  // `shares_children`: a child may answer several requests, since none runs code that was sent.
   static absl::StatusOr<std::unique_ptr<PythonProcess>> Start(const std::string& python,
                                                               const std::string& script,
                                                               const std::string& kind,
-                                                              const std::string& folder);
+                                                              const std::string& folder,
+                                                              bool shares_children = false);
   ~PythonProcess();
   PythonProcess(const PythonProcess&) = delete;
   PythonProcess& operator=(const PythonProcess&) = delete;
 
-  // Waits as long as it takes: whoever drives this worker keeps the deadline. Not OK: the process
-  // is gone, what it says makes no sense, or a request has left processes behind.
-  absl::StatusOr<PythonReply> Ask(const nlohmann::json& request);
+  // Waits as long as it takes: whoever drives this worker keeps the deadline. A request that fails
+  // in a child which others have used is asked again of a fresh one. Not OK: the process is gone,
+  // its reply is no reply to this request, or the request has left processes behind.
+  absl::StatusOr<PythonReply> Ask(nlohmann::json request);
+  // What a source could do that its walls are to prevent, as a child found by attempting it.
+  absl::StatusOr<std::vector<std::string>> TryWalls();
 
  private:
-  PythonProcess(pid_t pid, int requests, int replies);
+  PythonProcess(pid_t pid, int requests, int replies, int ended, bool shares_children);
+  // The request's nonce, once a child has said that it has the request.
+  absl::StatusOr<std::string> Send(nlohmann::json& request);
+  absl::StatusOr<PythonReply> AwaitReply(const std::string& nonce);
+  // Waits until the child is gone; how it ended.
+  absl::StatusOr<nlohmann::json> AwaitEnd();
   absl::StatusOr<PythonReply> ReadReply();
-  absl::Status CheckAlone() const;
+  // ABORTED: the child that would write to `fd` has ended.
+  absl::StatusOr<std::string> ReadFrame(int fd) const;
+  absl::Status ReadExactly(int fd, char* bytes, size_t size) const;
 
   const pid_t pid_;
   const int requests_;
   const int replies_;
+  const int ended_;  // of the parent alone: no child can write to it
+  const bool shares_children_;
+  int answered_ = 0;  // by the child that is there
 };
 
 }  // namespace tune::python

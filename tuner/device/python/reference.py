@@ -142,7 +142,8 @@ def call(request, folder, numpy):
 
 
 def main():
-    requests, replies, folder = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    pipes, folder = [int(number) for number in sys.argv[2:5]], sys.argv[5]
+    protect_parent()
     os.makedirs(folder, exist_ok=True)
     os.environ.update(TMPDIR=folder, HOME=folder, OPENBLAS_NUM_THREADS="4", OMP_NUM_THREADS="4")
     sys.dont_write_bytecode = True
@@ -152,10 +153,9 @@ def main():
         ready = {"outcome": "ok"}
     except Exception as error:
         ready = {"outcome": "failed", "message": f"{type(error).__name__}: {error}"}
-    write_frame(replies, json.dumps(ready).encode())
-    write_frame(replies, b"")
+    announce(ready, pipes)
     if ready["outcome"] == "ok":
-        serve(call, requests, replies, folder, numpy)
+        serve(call, pipes, folder, numpy)
     os._exit(0)
 
 

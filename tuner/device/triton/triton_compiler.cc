@@ -128,14 +128,18 @@ class TritonCompiler : public Compiler {
   TritonCompiler(Installation installation, std::string scratch_dir, std::string kind)
       : installation_(std::move(installation)),
         scratch_dir_(std::move(scratch_dir)),
-        kind_(std::move(kind)) {
-    python::AdoptOrphans();
-  }
+        kind_(std::move(kind)) {}
 
   std::string Version() const override { return installation_.Text(); }
   std::vector<std::string> Targets() const override { return AllTargets(); }
   CompilerFiles Files() const override {
     return {.readable = installation_.readable, .programs = installation_.programs};
+  }
+
+  absl::StatusOr<std::vector<std::string>> TryWalls() override {
+    if (!RunsSources()) return std::vector<std::string>();
+    RETURN_IF_ERROR(EnsureProcess());
+    return process_->TryWalls();
   }
 
   absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override {
@@ -148,7 +152,8 @@ class TritonCompiler : public Compiler {
                     {"options", OptionsOf(plan)},
                     {"arguments", ArgumentsOf(plan)}};
     AddTo(request, plan);
-    ASSIGN_OR_RETURN(PythonReply reply, Ask(request));
+    RETURN_IF_ERROR(EnsureProcess());
+    ASSIGN_OR_RETURN(PythonReply reply, process_->Ask(std::move(request)));
     const std::string outcome = TextIn(reply.about, "outcome");
     if (outcome == "invalid_config") return Refused(Outcome::kInvalidConfig, LogOf(reply.about));
     if (outcome != "ok") return Refused(Outcome::kCompileFailed, LogOf(reply.about));
@@ -177,16 +182,18 @@ class TritonCompiler : public Compiler {
     return "";
   }
 
-  absl::StatusOr<PythonReply> Ask(const json& request) {
-    if (process_ == nullptr) {
-      const char* folder = getenv("TMPDIR");
-      const std::string scratch =
-          scratch_dir_.empty() ? (folder == nullptr ? "/tmp" : folder) : scratch_dir_;
-      ASSIGN_OR_RETURN(process_, PythonProcess::Start(installation_.python,
-                                                      std::string(embedded::triton_worker), kind_,
-                                                      absl::StrCat(scratch, "/", kind_)));
-    }
-    return process_->Ask(request);
+  bool RunsSources() const { return language() == Language::kTriton; }
+
+  absl::Status EnsureProcess() {
+    if (process_ != nullptr) return absl::OkStatus();
+    const char* folder = getenv("TMPDIR");
+    const std::string scratch =
+        scratch_dir_.empty() ? (folder == nullptr ? "/tmp" : folder) : scratch_dir_;
+    ASSIGN_OR_RETURN(process_,
+                     PythonProcess::Start(installation_.python,
+                                          std::string(embedded::triton_worker), kind_,
+                                          absl::StrCat(scratch, "/", kind_), !RunsSources()));
+    return absl::OkStatus();
   }
 
   const Installation installation_;

@@ -2,7 +2,7 @@
 """The Python half of a worker for Triton: one process that has imported Triton, and forks of it that answer.
 It is started inside the walls, and never uses stdout to answer.
 
-Arguments: `lower` or `compile`, the two pipes' numbers, a folder for each request's files.
+Arguments: `lower` or `compile`, the three pipes' numbers, a folder for each request's files.
 
 lower    runs a kernel's Python for one config, as far as TTIR. The text that it makes names no places,
          so that configs and sources which mean the same are the same. A fork for each request.
@@ -132,6 +132,20 @@ def stop_after_ttir(backend):
         stages["ttgir"] = stop
 
     backend.add_stages = add
+
+
+def keep_files_in_place():
+    """Triton writes a file of its cache beside its place and moves it there, which a source's process may not."""
+    from triton.runtime.cache import FileCacheManager
+
+    def put(self, data, filename, binary=True):
+        path = self._make_path(filename)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb" if isinstance(data, bytes) else "w") as file:
+            file.write(data if isinstance(data, bytes) else str(data))
+        return path
+
+    FileCacheManager.put = put
 
 
 def line_in(files, function_source, line):
@@ -500,7 +514,8 @@ def warm(handle, folder, triton):
 
 
 def main():
-    kind, requests, replies, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    kind, pipes, folder = sys.argv[1], [int(number) for number in sys.argv[2:5]], sys.argv[5]
+    protect_parent()
     os.makedirs(folder, exist_ok=True)
     os.environ.update(TRITON_CACHE_DIR=os.path.join(folder, "cache"), TMPDIR=folder, HOME=folder,
                       TRITON_DISABLE_LINE_INFO="1", TRITON_DUMP_PTXAS_LOG="1", TRITON_DEFAULT_FP_FUSION="1",
@@ -513,15 +528,15 @@ def main():
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if kind == "lower":
             stop_after_ttir(CUDABackend)
+            keep_files_in_place()
         handle = lower if kind == "lower" else compile_ttir
         warm(handle, folder, triton)
         ready = {"outcome": "ok"}
     except Exception as error:
         ready = {"outcome": "failed", "message": f"{type(error).__name__}: {error}"}
-    write_frame(replies, json.dumps(ready).encode())
-    write_frame(replies, b"")
+    announce(ready, pipes)
     if ready["outcome"] == "ok":
-        serve(handle, requests, replies, folder, triton, COMPILES_PER_FORK if kind == "compile" else 1)
+        serve(handle, pipes, folder, triton, COMPILES_PER_FORK if kind == "compile" else 1)
     os._exit(0)  # nothing is left to be tidied up, and Triton's bindings would say so at length
 
 
