@@ -208,6 +208,7 @@ struct GuardedServerService final : Guarded<ServerService, v1::ServerService> {
   using Guarded::Guarded;
   TUNE_GUARDED_UNARY(GetStatus)
   TUNE_GUARDED_UNARY(PruneJobs)
+  TUNE_GUARDED_UNARY(ClearCompileCache)
 };
 
 struct GuardedGateService final : Guarded<GateService, v1::GateService> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server_service.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -189,6 +190,18 @@ grpc::ServerUnaryReactor* ServerService::PruneJobs(grpc::CallbackServerContext* 
     }
   };
   return AnswerOn(executors_.cancels, context, kPruneCap, prune);
+}
+
+grpc::ServerUnaryReactor* ServerService::ClearCompileCache(
+    grpc::CallbackServerContext* context, const v1::ClearCompileCacheRequest*,
+    v1::ClearCompileCacheResponse* response) {
+  const std::string who = parts_.principals.Of(*context).name;
+  return AnswerOn(executors_.cancels, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const int64_t removed, parts_.workers.cache().Clear());
+    spdlog::info("{} has emptied the compile cache of {} bytes", who, removed);
+    response->set_removed_bytes(static_cast<uint64_t>(removed));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace tune::server

@@ -51,6 +51,9 @@ class ServerService : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::ServerStatus* response) override;
+  grpc::ServerUnaryReactor* ClearCompileCache(grpc::CallbackServerContext* context,
+                                              const v1::ClearCompileCacheRequest* request,
+                                              v1::ClearCompileCacheResponse* response) override;
 
   grpc::ServerUnaryReactor* PruneJobs(grpc::CallbackServerContext* context,
                                       const v1::PruneJobsRequest* request,

@@ -35,7 +35,7 @@ void AddGateVerbs(CLI::App& gate, Session& session);  // gate list|show|recomput
 void AddBaseline(CLI::App& app, Session& session);  // baseline set|list
 void AddHistory(CLI::App& app, Session& session);  // history KERNEL, history add
 void AddSnapshot(CLI::App& app, Session& session);  // snapshot list|show|diff|pin|...
-void AddServer(CLI::App& app, Session& session);  // server status
+void AddServer(CLI::App& app, Session& session);  // server status, server cache clear
 void AddToken(CLI::App& app, Session& session);  // token create|list|revoke
 
 // A check of a flag, which says what is wrong with it: CLI11 takes "-1" for 2^64 - 1.

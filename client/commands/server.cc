@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl server status
+// tunectl server status, tunectl server cache clear
 #include <cstdio>
 
 #include "absl/strings/match.h"
@@ -15,6 +15,7 @@ namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(5);
+constexpr auto kClearTimeout = std::chrono::minutes(1);
 
 // Empty: the daemon has none.
 std::string CertificateText(const v1::TlsCertificate& certificate) {
@@ -145,6 +146,23 @@ absl::Status Status(Session& session, bool json) {
   return absl::OkStatus();
 }
 
+absl::Status ClearCache(Session& session, bool json) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kClearTimeout);
+  v1::ClearCompileCacheResponse response;
+  absl::Status status =
+      FromGrpc((*connection)->server().ClearCompileCache(&context, {}, &response));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJson(response);
+  } else {
+    std::printf("removed %s of compiled variants\n", BytesText(response.removed_bytes()).c_str());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddServer(CLI::App& app, Session& session) {
@@ -154,6 +172,14 @@ void AddServer(CLI::App& app, Session& session) {
   CLI::App* status = server->add_subcommand("status", "Is there a daemon, and how does it do");
   status->add_flag("--json", *json, "As JSON");
   status->callback([&session, json] { session.Finish(Status(session, *json)); });
+  CLI::App* cache = server->add_subcommand("cache", "What the daemon keeps of compiles");
+  cache->require_subcommand(1);
+  CLI::App* clear = cache->add_subcommand(
+      "clear",
+      "Remove every compiled variant, for example after an incident. Each is compiled again when "
+      "it is needed; records and their artifacts stay. For operators");
+  clear->add_flag("--json", *json, "Print the answer as JSON");
+  clear->callback([&session, json] { session.Finish(ClearCache(session, *json)); });
 }
 
 }  // namespace tune::client

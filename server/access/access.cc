@@ -53,6 +53,7 @@ constexpr std::pair<absl::string_view, Role> kCalls[] = {
     {"/tune.v1.ReportService/GetFusionReport", Role::kReader},
     {"/tune.v1.ReportService/GetSweepReport", Role::kReader},
     {"/tune.v1.ServerService/GetStatus", Role::kReader},
+    {"/tune.v1.ServerService/ClearCompileCache", Role::kOperator},
     {"/tune.v1.ServerService/PruneJobs", Role::kOperator},
     {"/tune.v1.CompareService/RunComparison", Role::kSubmitter},
     {"/tune.v1.CompareService/AnswerPeer", Role::kSubmitter},

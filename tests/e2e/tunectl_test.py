@@ -110,6 +110,13 @@ class Usage(Tunectl):
         self.assertEqual((ROOT / "docs/cli.md").read_text(), manual,
                          "docs/cli.md is stale: tunectl help --markdown > docs/cli.md")
 
+    def test_the_compile_cache_is_emptied(self):
+        sweep = ("sweep", SAXPY, "--n", 4096, "--device", "cpu", "--budget", 1, "--fresh")
+        self.run_tunectl(*sweep)
+        self.assertGreater(self.json_of("server", "cache", "clear")["removed_bytes"], 1000)
+        self.assertEqual(self.run_tunectl("server", "cache", "clear").stdout, "removed 0 B of compiled variants\n")
+        self.run_tunectl(*sweep)
+
     def test_lists(self):
         names = [k["spec"]["name"] for k in self.json_of("kernel", "list")["kernels"]]
         self.assertEqual(names, sorted(names))

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -274,6 +275,25 @@ TEST_F(ServerTest, TcpUnderTlsAsksWhoItIs) {
   EXPECT_TRUE(
       Call(*known.server, &v1::ServerService::Stub::GetStatus, v1::GetStatusRequest(), &status)
           .ok());
+}
+
+TEST_F(ServerTest, AnOperatorEmptiesTheCompileCache) {
+  const std::string folder = Options().state_dir + "/compile-cache/ab";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/cdef") << std::string(1000, 'x');
+  auto server = Server::Start(Options());
+  ASSERT_TRUE(server.ok()) << server.status();
+  Stubs stubs(Connect());
+  v1::ClearCompileCacheResponse cleared;
+  const auto clear = [&] {
+    return Call(*stubs.server, &v1::ServerService::Stub::ClearCompileCache,
+                v1::ClearCompileCacheRequest(), &cleared);
+  };
+  ASSERT_TRUE(clear().ok());
+  EXPECT_EQ(cleared.removed_bytes(), 1000u);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/cdef"));
+  ASSERT_TRUE(clear().ok());
+  EXPECT_EQ(cleared.removed_bytes(), 0u);
 }
 
 TEST_F(ServerTest, KernelsAreTakenFromClientsThatShowACertificate) {
