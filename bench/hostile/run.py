@@ -5,7 +5,7 @@
     bench/hostile/run.py --bin DIR/bin [--device cuda:0] [--out FILE.json] [GROUP ...]
 
 DIR is an installation (tools/bundle.sh) or a build. Groups: those of the CPU device (files others processes
-network memory worker reference next compile orphans) and, where --device names a GPU, gpu; all of them by
+network memory worker reference next compile orphans sources) and, where --device names a GPU, gpu; all of them by
 default. Nothing outside of a temporary folder is aimed at, every act stops by itself, and the network is the
 loopback interface. README.md lists the acts. Exit code 1: an act got through.
 """
@@ -21,6 +21,7 @@ import signal
 import sys
 import time
 
+import tenants
 from ground import HERE, Ground, SWEEP_SECONDS
 
 GPU_SWEEP_SECONDS = 480
@@ -314,7 +315,8 @@ def gpu(ground):
 
 CPU_GROUPS = {"files": mass("files"), "others": mass("others"), "processes": mass("processes"),
               "network": mass("network"), "memory": each("memory"), "worker": each("worker"),
-              "reference": reference, "next": next_kernel, "compile": compile_acts, "orphans": orphans}
+              "reference": reference, "next": next_kernel, "compile": compile_acts, "orphans": orphans,
+              "sources": tenants.sources}
 
 
 def main():

@@ -129,6 +129,12 @@ static int leaked_descriptors() {
   return Held(ENOENT);
 }
 
+// Its own folder in /proc has more of the host than of itself.
+static int read_own_environment() { return ReadFile("/proc/self/environ"); }
+static int list_own_files() { return ListFolder("/proc/self/fd"); }
+static int read_connections() { return ReadFile("/proc/self/net/tcp"); }
+static int read_mounts() { return ReadFile("/proc/self/mountinfo"); }
+
 static int push_into_terminal() {
   char letter = '\n';
   for (int fd = 0; fd < 3; ++fd) {
@@ -147,6 +153,7 @@ static int push_into_terminal() {
       locked_folder_in_scratch, read_store, read_key, read_key_outside, read_compile_scratch,      \
       list_compile_scratch, list_compile_cache, list_state, list_root, list_tmp, read_shadow,      \
       read_passwd, read_home, read_by_root_link, read_block_device, read_kernel_log,               \
-      open_terminal, read_by_handle, leaked_descriptors, push_into_terminal
+      open_terminal, read_by_handle, leaked_descriptors, push_into_terminal, read_own_environment, \
+      list_own_files, read_connections, read_mounts
 
 #include "entry.h"

@@ -93,6 +93,48 @@ static int fill_pipes() {
   }
   return kThrough;
 }
+// Written to and not mapped any more: it stays, in no resident set.
+static int ShareMemory(int flags) {
+  for (unsigned long long held = 0; held < BOMB_BYTES; held += kPiece) {
+    const long at = syscall(SYS_mmap, 0, kPiece, 3, flags, -1, 0);
+    if (at == -1) return Held(errno);
+    memset(reinterpret_cast<char*>(at), 1, kPiece);
+    syscall(SYS_madvise, at, kPiece, 4);  // MADV_DONTNEED
+  }
+  return kThrough;
+}
+static int share_memory() { return ShareMemory(0x21); }
+static int share_memory_validated() { return ShareMemory(0x23); }
+static int share_zeros() { return open("/dev/zero", O_RDWR) < 0 ? Held(errno) : kThrough; }
+static int huge_pages() {
+  return Judge(syscall(SYS_mmap, 0, 2 << 20, 3, 0x40022, -1, 0));
+}
+// The files that variants are loaded from: what they can hold has an end.
+static int fill_loaded_files() {
+  static char piece[1 << 20];
+  unsigned long long held = 0;
+  signal(SIGXFSZ, IGNORED);
+  for (int fd = 4; fd < 128; ++fd) {  // not the socket
+    lseek(fd, 0, 0);
+    for (int i = 0; i < 128 && write(fd, piece, sizeof(piece)) > 0; ++i) held += 1 << 20;
+  }
+  return held < (2ULL << 30) ? Held(EPERM) : kThrough;
+}
+// A lock takes memory of the kernel's, and stops others.
+static int lock_files() {
+  const int fd = open("/etc/ld.so.cache", O_RDONLY);
+  struct {
+    short type, whence;
+    long start, length;
+    int pid;
+  } lock = {};
+  for (long i = 0; fd >= 0 && i < kFilesMax; ++i) {
+    lock.start = 2 * i;
+    lock.length = 1;
+    if (syscall(SYS_fcntl, fd, 6, &lock) != 0) return Held(errno);  // F_SETLK
+  }
+  return fd < 0 ? Held(errno) : kThrough;
+}
 static int lock_memory() { return Judge(syscall(SYS_mlockall, 3)); }
 static int secret_memory() { return Judge(syscall(447, 0)); }  // memfd_secret
 
