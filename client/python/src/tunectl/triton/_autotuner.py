@@ -3,25 +3,30 @@
 look-up in a table."""
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from triton import knobs
+from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.autotuner import Autotuner as TritonAutotuner
 from triton.runtime.autotuner import Heuristics, autotune as triton_autotune
+from triton.runtime.errors import OutOfResources, PTXASError
+from triton.runtime.jit import JITFunction
 
 from . import _service
-from ._call import Call, Unsupported, block_of, is_descriptor, read_call
+from ._call import Call, Unsupported, block_of, is_descriptor, is_tensor, read_call
 from ._identity import name_of, source_texts
-from ._lower import lower, renamed
-from ._spec import ENTRY, TOLERANCES, Choice, Table, write_spec
+from ._lower import lower, options_of, renamed
+from ._spec import ENTRY, OPTIONS, TOLERANCES, Choice, Table, write_spec
 from ._writes import written_arguments
 
 _log = logging.getLogger("tunectl")
 _WAIT_SECONDS = 600.0
-_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+# Triton's autotuner passes over a config that ends in these, and raises everything else.
+CANNOT_RUN = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 Key = tuple[Any, ...]
 KeyOf = Callable[[Sequence[Any], Mapping[str, Any]], Key]
 
@@ -51,7 +56,8 @@ def _live_target() -> Any:
 class _Form(NamedTuple):
     """What of a launch is the config's."""
 
-    constants: dict[str, Any]
+    constants: dict[str, Any]  # of the function's parameters
+    options: dict[str, Any]  # of the compiler
     grid: tuple[int, ...]
     types: dict[str, str]  # of tensor descriptors
     blocks: dict[str, tuple[int, ...]]
@@ -70,21 +76,22 @@ class _Launch:
         self.options = {name: value for name, value in given.items() if name not in names}
         self._heuristics = tuner.heuristics
 
-    def constants_of(self, config: Any) -> dict[str, Any]:
-        """What the config and heuristics set of the function's parameters."""
-        constants = dict(config.kwargs)
+    def form_of(self, config: Any) -> _Form:
+        """Runs the config's pre_hook, as before a launch of it. Hooks and heuristics get what Triton gives them:
+        every argument of the launch, the config's constexprs and its options."""
+        given = {**self.given, **config.all_kwargs()}
+        if config.pre_hook is not None:
+            config.pre_hook(dict(given))
+        its_own = dict.fromkeys(config.all_kwargs())
         for values in self._heuristics:
             for name, rule in values.items():
-                constants[name] = rule({**self.bound, **constants})
-        return constants
-
-    def form_of(self, config: Any) -> _Form:
-        """Runs the config's pre_hook, as before a launch of it."""
-        if config.pre_hook is not None:
-            config.pre_hook({**self.given, **config.all_kwargs()})
-        constants = self.constants_of(config)
+                given[name] = rule(dict(given))
+                its_own[name] = None
+        names = [param.name for param in self._function.params]
+        constants = {name: given[name] for name in its_own if name in names}
+        options = {name: given[name] for name in its_own if name not in names or name in OPTIONS}
         descriptors = {name: block_of(name, value) for name, value in self.bound.items() if is_descriptor(value)}
-        return _Form(constants, self.grid_of(constants), {name: one[0] for name, one in descriptors.items()},
+        return _Form(constants, options, self.grid_of(constants), {name: one[0] for name, one in descriptors.items()},
                      {name: one[1] for name, one in descriptors.items()})
 
     def grid_of(self, constants: Mapping[str, Any]) -> tuple[int, ...]:
@@ -96,6 +103,15 @@ class _Launch:
         if not 1 <= len(extents) <= 3 or min(extents) < 1:
             raise Unsupported(f"the grid is {extents}")
         return extents
+
+
+class _Plan(NamedTuple):
+    """How a key's first launch goes: by the first of these configs that runs; by Triton's own autotuner if there
+    are none."""
+
+    configs: Sequence[Any]
+    source: str
+    ask: Optional[Callable[[Any], None]] = None  # the service, once it is known which config ran
 
 
 class Autotuner(TritonAutotuner):  # type: ignore[misc]
@@ -111,6 +127,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         while isinstance(self.base, Heuristics):
             self.heuristics.append(self.base.values)
             self.base = self.base.fn
+        self._refusal = self._why_not(of_triton)
         self._run = fn.run
         self._wait = _WAIT_SECONDS if wait is True else float(wait or 0)
         self._seconds = seconds
@@ -119,6 +136,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         self._key_ofs: dict[tuple[Any, ...], KeyOf] = {}
         self._key_of: KeyOf = lambda args, kwargs: ()
         self._table: dict[Key, tuple[Any, dict[str, Any], Callable[..., Any]]] = {}
+        self._unsendable: dict[str, str] = {}  # by a key's name: why
         self.sources: dict[Key, str] = {}  # of each key: where its config is from
 
     # ---- Launching ------------------------------------------------------------------------------
@@ -149,26 +167,64 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         if found is not None:
             self.best_config = found[0]
             return found[2](*args, **kwargs, **found[1])
-        return self._launch_first(key, args, kwargs, plain)
+        return self._launch_first(key, args, kwargs)
 
-    def _launch_first(self, key: Key, args: Sequence[Any], kwargs: dict[str, Any],
-                      plain: dict[str, Any]) -> Any:
+    def _launch_first(self, key: Key, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         self.nargs = dict(zip(self.arg_names, args))
-        configs = list(self.prune_configs(plain)) if len(self.configs) > 1 else list(self.configs)
-        config, source = self._choose(configs, args, kwargs)
-        if config is None:
-            _log.info("%s is tuned by Triton itself: %s", self.base.fn.__name__, source)
+        configs = list(self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs)
+        plan = self._choose(configs, args, kwargs)
+        if not plan.configs:
+            _log.info("%s is tuned by Triton itself: %s", self.base_fn.__name__, plan.source)
             made = super().run(*args, **kwargs)
-            self._keep(key, self.best_config, f"Triton: {source}")
+            self._keep(key, self.best_config, f"Triton: {plan.source}")
             return made
+        config, made = self._launch_one_of(plan.configs, args, kwargs)
+        source = plan.source if config is plan.configs[0] else f"the first that runs, in place of {plan.source}"
+        self.best_config, self.nargs = config, None
         if not _is_capturing():
             self._keep(key, config, source)
-        self.best_config, self.nargs = config, None
-        return self._runner(config)(*args, **kwargs, **config.all_kwargs())
+            self._tell_listeners(key, config, source)
+        if plan.ask is not None:
+            try:
+                plan.ask(config)
+            except Exception as error:
+                self._say_once(error)
+        return made
+
+    def _launch_one_of(self, configs: Sequence[Any], args: Sequence[Any],
+                       kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+        """(The first config that runs, what its launch returns). Where none does, what the first one raises, as
+        Triton's autotuner does."""
+        failures = []
+        for config in configs:
+            try:
+                return config, self._runner(config)(*args, **kwargs, **config.all_kwargs())
+            except CANNOT_RUN as error:
+                _log.info("%s with %s cannot run here: %s", self.base_fn.__name__, config, error)
+                failures.append(error)
+        raise failures[0]
 
     def _keep(self, key: Key, config: Any, source: str) -> None:
         self._table[key] = (config, config.all_kwargs(), self._runner(config))
         self.sources[key] = source
+
+    def _tell_listeners(self, key: Key, config: Any, source: str) -> None:
+        """What Triton says of a key that it found in its cache, without timings: none were made here."""
+        if knobs.autotuning.print:
+            print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
+                  f"best config selected: {config}; ({source})")
+        if knobs.autotuning.listener is not None and isinstance(self.base, JITFunction):
+            try:
+                knobs.autotuning.listener(fn=self.base, key=key, best_config=config, configs_timings={},
+                                          duration=None, cache_hit=True)
+            except Exception as error:
+                _log.warning("a listener of Triton's autotuning failed: %s", error)
+
+    def _say_once(self, error: Exception) -> str:
+        """Of what went wrong between this function and the service; a job goes on without."""
+        why = f"{type(error).__name__}: {error}"
+        _service.warn_once(f"{self.base_fn.__name__} is not tuned by the service: {why}")
+        return why
 
     def _runner(self, config: Any) -> Callable[..., Any]:
         """What launches with a config: its pre_hook is called first, with what Triton would give it."""
@@ -204,6 +260,9 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     def _shared_key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[object]:
         """The same for every way to give the arguments: what records are found by."""
         values = {**dict(zip(self.arg_names, args)), **kwargs}
+        tensors = [name for name in self.keys if is_tensor(values.get(name))]
+        if tensors:
+            raise Unsupported(f"'{tensors[0]}' is in the key and a tensor: its elements would be the key")
         key: list[object] = [f"{name}={values[name]}" for name in self.keys if name in values]
         dtypes = {name: _dtype_in(values[name]) for name in self.arg_names if name in values}
         key += [f"{name}: {dtype}" for name, dtype in dtypes.items() if dtype and not isinstance(dtype, tuple)]
@@ -212,57 +271,116 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
 
     # ---- A key's first config -------------------------------------------------------------------
 
-    def _choose(self, configs: Sequence[Any], args: Sequence[Any],
-                kwargs: Mapping[str, Any]) -> tuple[Any, str]:
-        """(Config, where it is from), or (None, why Triton itself should tune)."""
+    def _why_not(self, of_triton: Mapping[str, Any]) -> str:
+        """Why the service never tunes this function; empty if it may."""
+        for name in ("pre_hook", "post_hook"):
+            if of_triton.get(name) is not None:
+                return (f"its {name} runs Python of this process round each launch that is timed; say what it does by "
+                        "reset_to_zero, restore_value or each config's pre_hook")
+        if any(getattr(config, "ir_override", None) for config in self.configs):
+            return "ir_override names files of this process"
+        return "" if isinstance(self.base, JITFunction) else f"it decorates a {type(self.base).__name__}"
+
+    def recorded(self, table: Table, name: str, configs: Sequence[Any]) -> Any:
+        """The config of the key's record; None: there is no record, or this call's pruning excludes its config."""
+        record = _service.find_record(name)
+        return None if record is None else table.find(configs, record)
+
+    def named_key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Table, str]:
+        """(The configs as params, what the service calls the key). Unsupported: the service never tunes it."""
+        if self._refusal:
+            raise Unsupported(self._refusal)
+        return Table(self.configs), name_of(self.base, self.configs, self._shared_key(args, kwargs))
+
+    def _choose(self, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Plan:
+        """NotTuned: `wait` was given."""
         if len(configs) == 1:
-            return configs[0], "it is the only one"
+            return _Plan(configs, "it is the only one")
         bound = _service.is_bound() or _is_capturing()
         try:
-            table = Table(self.configs)
-            name = name_of(self.base, self.configs, self._shared_key(args, kwargs))
-            record = _service.find_record(name)
-            config = table.find(self.configs, record) if record is not None else None
-            if config is not None:
-                return config, f"the record of {name}"
-            if _is_capturing():
-                return configs[0], "the first: a graph is being captured"
-            absent = _service.why_absent()
-            if absent:
-                return (configs[0], f"the first: {absent}") if bound else (None, absent)
-            return self._ask(name, table, configs, args, kwargs, bound)
+            return self._plan(configs, args, kwargs, bound)
+        except _service.NotTuned:
+            raise
         except Unsupported as reason:
-            return (configs[0], f"the first: {reason}") if bound else (None, str(reason))
+            why = str(reason)
+        except Exception as error:
+            why = self._say_once(error)
+        return _Plan(configs, f"the first: {why}") if bound else _Plan([], why)
+
+    def _plan(self, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+              bound: bool) -> _Plan:
+        table, name = self.named_key(args, kwargs)
+        if name in self._unsendable:
+            raise Unsupported(self._unsendable[name])
+        config = self.recorded(table, name, configs)
+        if config is not None:
+            rest = [other for other in configs if other is not config]
+            return _Plan([config, *rest], f"the record of {name}")
+        if _is_capturing():
+            return _Plan(configs, "the first: a graph is being captured")
+        absent = _service.why_absent()
+        if absent:
+            return _Plan(configs, f"the first: {absent}") if bound else _Plan([], absent)
+        return self._ask(name, table, configs, args, kwargs, bound)
 
     def _ask(self, name: str, table: Table, configs: Sequence[Any], args: Sequence[Any],
-             kwargs: Mapping[str, Any], bound: bool) -> tuple[Any, str]:
+             kwargs: Mapping[str, Any], bound: bool) -> _Plan:
         """Of a daemon that listens."""
         if bound and not _service.is_first_rank():
-            return configs[0], "the first: rank 0 asks for the sweep"
-        launch = _Launch(self, kwargs["grid"], args, kwargs)
-        make = self._maker(name, table, configs, launch)
+            return _Plan(configs, "the first: rank 0 asks for the sweep")
+        make = self._maker(name, table, configs, _Launch(self, kwargs["grid"], args, kwargs))
         if self._wait > 0 and not bound:
-            found = table.find(configs, _service.tune(make(), self._seconds, self._wait))
+            first = next((config for config in configs if self.can_run(config, args, kwargs)), configs[0])
+            found = table.find(configs, _service.tune(make(first), self._seconds, self._wait))
             if found is None:
                 raise _service.NotTuned(f"{name}: the sweep's best is none of the configs")
-            return found, f"a sweep of {name}"
-        _service.queue_up(make, self._seconds)
-        return configs[0], f"the first, until {name} is tuned"
+            return _Plan([found], f"a sweep of {name}")
+        return _Plan(configs, f"the first, until {name} is tuned",
+                     lambda first: _service.queue_up(functools.partial(self._make, name, make, first), self._seconds))
+
+    def _make(self, name: str, make: Callable[[Any], _service.Kernel], first: Any) -> _service.Kernel:
+        """In the background. What cannot be sent is never tuned by the service: the next launch asks Triton."""
+        try:
+            return make(first)
+        except Exception as error:
+            self._unsendable[name] = str(error)
+            self._table.clear()
+            raise
+
+    def can_run(self, config: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Does a config compile, and fit this device? Nothing is launched. What cannot be told by that is left to
+        the launch."""
+        try:
+            if config.pre_hook is not None:
+                config.pre_hook({**dict(zip(self.arg_names, args)), **kwargs, **config.all_kwargs()})
+            compiled = self.fn.run(*args, **{**kwargs, "warmup": True}, **config.all_kwargs())
+            getattr(compiled, "_init_handles", lambda: None)()
+        except CANNOT_RUN as error:
+            _log.info("%s with %s cannot run here: %s", self.base_fn.__name__, config, error)
+            return False
+        except Exception:
+            pass
+        return True
 
     def _maker(self, name: str, table: Table, configs: Sequence[Any],
-               launch: _Launch) -> Callable[[], _service.Kernel]:
-        """Reads all that it needs of the live arguments now. What it gives makes the texts."""
+               launch: _Launch) -> Callable[[Any], _service.Kernel]:
+        """Reads all that it needs of the live arguments now. What it gives makes the texts; its argument is the
+        config that the others are compared with."""
         forms = [launch.form_of(config) for config in configs]
         call = read_call(self.base.params, launch.bound, set(forms[0].constants), self._fill,
                          [*self.reset_to_zero])
         target = _live_target()
         if target.backend != "cuda":
             raise Unsupported(f"the service has no devices of {target.backend}")
+        for form in forms:
+            self._check_options({**launch.options, **form.options}, form.options, target)
 
-        def make() -> _service.Kernel:
+        def make(first: Any) -> _service.Kernel:
             texts = self._texts(call, configs, forms, launch.options, target)
-            choices = [Choice(table.params_of(config), text, form.grid, form.blocks)
-                       for config, text, form in zip(configs, texts, forms) if text]
+            # Those that fail here may fail there, too: the reference must not be one of them.
+            order = sorted(range(len(configs)), key=lambda place: configs[place] is not first)
+            choices = [Choice(table.params_of(configs[i]), texts[i], forms[i].grid, forms[i].blocks)
+                       for i in order if texts[i]]
             if len(choices) < 2:
                 raise Unsupported("fewer than two of the configs can be compiled")
             written = set[int]().union(*(written_arguments(text, call.arguments, target.arch)
@@ -273,6 +391,18 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
             return _service.Kernel(name, spec, files)
 
         return make
+
+    @staticmethod
+    def _check_options(options: Mapping[str, Any], of_config: Mapping[str, Any], target: Any) -> None:
+        """Unsupported: the service would compile with other options than the launch."""
+        plain = options_of({name: value for name, value in of_config.items() if name in OPTIONS}, target)
+        given = options_of(options, target)
+        others = [name for name, value in given.items() if plain.get(name) != value]
+        if not given.get("enable_fp_fusion", True):
+            others.append("enable_fp_fusion")
+        if others:
+            raise Unsupported(f"a config or the launch sets {', '.join(dict.fromkeys(others))}, which the service "
+                              "does not compile with")
 
     def _texts(self, call: Call, configs: Sequence[Any], forms: Sequence[_Form],
                options: Mapping[str, Any], target: Any) -> list[str]:
@@ -285,37 +415,28 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
             kind = repr((sorted(form.constants.items(), key=lambda item: item[0]), form.types))
             kind += repr(config.num_warps) if asks else ""
             if kind not in made:
-                settings = {**options, **{name: getattr(config, name, None) for name in _OPTIONS}}
-                settings = {name: value for name, value in settings.items() if value is not None}
                 typed = call._replace(signature={**call.signature, **form.types})
-                made[kind] = self._text(typed, form.constants, settings, target)
+                made[kind] = self._text(typed, form, options, target)
             texts.append(made[kind])
         return texts
 
-    def _text(self, call: Call, constants: Mapping[str, Any], options: Mapping[str, Any],
-              target: Any) -> str:
-        from triton.compiler.errors import CompilationError
-
+    def _text(self, call: Call, form: _Form, of_launch: Mapping[str, Any], target: Any) -> str:
         try:
-            text, parsed = lower(self.base, call, constants, options, target)
-        except CompilationError as error:
-            _log.info("%s with %s cannot be compiled: %s", self.base.fn.__name__, dict(constants), error)
+            text, _ = lower(self.base, call, form.constants, {**of_launch, **form.options}, target)
+        except Exception as error:
+            _log.info("%s with %s cannot be compiled: %s", self.base_fn.__name__, form.constants, error)
             return ""
-        if not parsed.get("enable_fp_fusion", True):
-            raise Unsupported("enable_fp_fusion is off")
         return renamed(text, ENTRY)
-
-
-_HOOKS = ("{0} runs Python of this process round each launch that is timed, and the service times them. Say what "
-          "it does by reset_to_zero, restore_value or each config's pre_hook, or keep triton.autotune for '{1}'")
 
 
 def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optional[Mapping[str, Any]] = None,
              reset_to_zero: Optional[Sequence[str]] = None, restore_value: Optional[Sequence[str]] = None,
-             pre_hook: Optional[Callable[..., Any]] = None, post_hook: Optional[Callable[..., Any]] = None, *,
+             pre_hook: Optional[Callable[..., Any]] = None, post_hook: Optional[Callable[..., Any]] = None,
+             warmup: Optional[int] = None, rep: Optional[int] = None, use_cuda_graph: bool = False,
+             do_bench: Optional[Callable[..., Any]] = None, cache_results: bool = False, *,
              wait: Union[bool, float, None] = None, seconds: float = 0.0,
              fill: Optional[Mapping[str, Any]] = None,
-             tolerance: Optional[Mapping[str, tuple[float, float]]] = None, **of_triton: Any) -> Any:
+             tolerance: Optional[Mapping[str, tuple[float, float]]] = None) -> Any:
     """triton.autotune, answered by the service. Arguments of triton.autotune mean what they mean there.
 
     wait       seconds to wait for the sweep of a key that has no record (True: 600). By default nothing
@@ -330,18 +451,15 @@ def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optio
     A config's pre_hook is called before each launch of it, and once when the work is sent, for the block
     shapes of tensor descriptors that it may set: what else it does, the service's own launches do without.
 
-    ValueError: pre_hook, post_hook, or a config with an ir_override. NotTuned, from a launch: `wait` was
-    given, and the sweep failed or was not done in time.
+    A launch raises what Triton's autotuner would raise, and NotTuned if `wait` was given and the sweep failed or
+    was not done in time. Whatever else goes wrong with the service is logged once, and Triton itself tunes. It
+    also tunes a function with pre_hook, post_hook or a config with an ir_override.
     """
     def decorate(fn: Any) -> Any:
-        name = getattr(fn, "__name__", None) or getattr(getattr(fn, "fn", None), "__name__", "?")
-        for what, hook in (("pre_hook", pre_hook), ("post_hook", post_hook)):
-            if hook is not None:
-                raise ValueError(_HOOKS.format(what, name))
-        if any(getattr(config, "ir_override", None) for config in configs):
-            raise ValueError(f"ir_override names files of this process; keep triton.autotune for '{name}'")
         standard = {"configs": configs, "key": key, "prune_configs_by": prune_configs_by,
-                    "reset_to_zero": reset_to_zero, "restore_value": restore_value, **of_triton}
+                    "reset_to_zero": reset_to_zero, "restore_value": restore_value, "pre_hook": pre_hook,
+                    "post_hook": post_hook, "warmup": warmup, "rep": rep, "use_cuda_graph": use_cuda_graph,
+                    "do_bench": do_bench, "cache_results": cache_results}
         if knobs.runtime.interpret:
             return triton_autotune(**standard)(fn)
         return Autotuner(fn, wait=wait, seconds=seconds, fill=fill or {}, tolerance=tolerance or {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 from .._fill import FLOATS
 
@@ -163,7 +163,17 @@ def _integer_type(value: int) -> str:
         return "i32"
     if -(2**63) <= value < 2**63:
         return "i64"
-    raise Unsupported(f"the integer {value} has more than 64 bits")
+    raise Unsupported(f"the integer {value} has more than 64 bits with its sign")
+
+
+def _plain_number(name: str, value: Any) -> Union[int, float]:
+    """Of a number that may be an enum's or NumPy's."""
+    if isinstance(value, int):
+        return int(value)
+    plain = float(value)
+    if math.isnan(plain):
+        raise Unsupported(f"'{name}' is not a number (NaN), which no spec can say")
+    return plain
 
 
 class _Reader:
@@ -229,14 +239,19 @@ class _Reader:
             return _given_fill(self._fills[name])
         return fill_like(name, tensor, dtype)
 
-    def _scalar(self, place: int, param: Any, value: float) -> None:
+    def _scalar(self, place: int, param: Any, given: Any) -> None:
         name, declared = param.name, getattr(param, "annotation_type", "")
+        value = _plain_number(name, given)
         if isinstance(value, int) and value == 1 and not param.do_not_specialize and not declared:
             self.constant(name, 1)
             return
         kind = declared or (_integer_type(value) if isinstance(value, int) else "fp32")
         if kind not in _SCALARS:
             raise Unsupported(f"'{name}' is a scalar of {kind}")
+        if isinstance(value, float) and not kind.startswith(("f", "fp")):
+            raise Unsupported(f"'{name}' is the number {value} and declared as {kind}")
+        if math.isinf(value) and kind == "fp64":
+            raise Unsupported(f"'{name}' is infinite, which no spec can say of a double")
         self.call.signature[name] = kind
         if isinstance(value, int):
             self._align(place, param, value % ALIGNMENT == 0)

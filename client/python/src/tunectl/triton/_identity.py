@@ -66,10 +66,15 @@ def source_texts(function: Any) -> list[str]:
 
 
 def config_text(config: Any) -> str:
-    """A triton.Config in one form for all versions."""
+    """A triton.Config in one form for all versions. Unsupported: it has none that lasts."""
     known = sorted(config.kwargs.items())
     text = repr((known, config.num_warps, config.num_stages, config.num_ctas,
                  getattr(config, "maxnreg", None)))
+    if _ADDRESS.search(text):
+        raise Unsupported(f"a config has a value without a text that is the same in every process: {config}")
+    called = [source for value in config.kwargs.values() if hasattr(value, "src") and hasattr(value, "fn")
+              for source in source_texts(value)]
+    text = "\n".join([text, *called])
     return text if config.pre_hook is None else f"{text}\n{hook_text(config.pre_hook)}"
 
 
@@ -159,8 +164,12 @@ def _read(function: types.FunctionType) -> dict[str, Any]:
 
 
 def name_of(function: Any, configs: Sequence[Any], key: Sequence[object]) -> str:
-    """Of one key of a function with its configs: "softmax-1f0c...", a kernel name of the service."""
-    parts = [*source_texts(function), *map(config_text, configs), repr([str(part) for part in key])]
+    """Of one key of a function with its configs: "softmax-1f0c...", a kernel name of the service. Unsupported:
+    other processes would call it otherwise."""
+    told = [str(part) for part in key]
+    if any(_ADDRESS.search(text) for text in told):
+        raise Unsupported("the key has a value without a text that is the same in every process")
+    parts = [*source_texts(function), *map(config_text, configs), repr(told)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
     plain = re.sub(r"[^a-z0-9_]+", "_", function.fn.__name__.lower()).strip("_")[:_NAME_MAX]
     return f"{plain if plain[:1].isalpha() else 'kernel'}-{digest}"

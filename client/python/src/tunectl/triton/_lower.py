@@ -19,6 +19,13 @@ def target_of(capability: int) -> Any:
     return GPUTarget("cuda", capability, 32)
 
 
+def options_of(options: Mapping[str, Any], target: Any) -> dict[str, Any]:
+    """All options of the compiler, with Triton's defaults."""
+    from triton.compiler.compiler import make_backend
+
+    return dict(make_backend(target).parse_options(dict(options)).__dict__)
+
+
 def lower(function: Any, call: Call, constants: Mapping[str, Any], options: Mapping[str, Any],
           target: Any) -> tuple[str, dict[str, Any]]:
     """(TTIR of one config, the compiler's options). Whatever Triton raises, it raises here."""

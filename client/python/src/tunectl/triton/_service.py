@@ -60,7 +60,7 @@ def find_record(name: str) -> Optional[Mapping[str, Any]]:
     try:
         client = _client.current()
     except _client.UnpinnedError as error:
-        _warn_once(f"Triton kernels are launched with their first config: {error}")
+        warn_once(f"Triton kernels are launched with their first config: {error}")
         return None
     known = _name_in(client.kernels, name)
     if known is None:
@@ -72,7 +72,7 @@ def find_record(name: str) -> Optional[Mapping[str, Any]]:
     return answer.config if answer.match == "exact" else None
 
 
-def _warn_once(text: str) -> None:
+def warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
         _log.warning("%s", text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from ._identity import hook_text
 ENTRY = "kernel"
 _EXPRESSION_MAX = 3800  # characters, of the service's 4096
 _FILES_MAX = 200
-_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _MAXNREG_ALL = 255  # what a thread can have at most: as without a limit
 # By what two right results of one kernel may differ, which add the same numbers in another order.
 TOLERANCES = {"f64": (1e-9, 1e-9), "f32": (1e-3, 1e-3), "f16": (1e-2, 1e-2), "bf16": (2e-2, 2e-2)}
@@ -56,7 +57,7 @@ class Table:
 
     def params_of(self, config: Any) -> dict[str, Any]:
         params = {name: self._shown[name](config.kwargs[name]) for name in self._kwargs}
-        for name in _OPTIONS:
+        for name in OPTIONS:
             if name == "maxnreg" and not self._has_maxnreg:
                 continue
             params[name] = getattr(config, name, None) or _MAXNREG_ALL
@@ -85,11 +86,20 @@ def _shown(values: list[Any]) -> Callable[[Any], Any]:
         while repr(value) not in labels and plain in labels.values():
             plain += "_"
         labels.setdefault(repr(value), plain or "empty")
-    return lambda value: labels[repr(value)]
+    return lambda value: labels.get(repr(value), "?")  # of a config that pruning made: no label is this
 
 
 def _literal(value: Any) -> str:
     return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _number(value: float) -> str:
+    """Expressions have no infinity, and no literal of the smallest integer."""
+    if isinstance(value, int):
+        return str(value) if value > -(2**63) else f"{value + 1} - 1"
+    if math.isinf(value):
+        return "1e39" if value > 0 else "-1e39"  # beyond f32, which makes infinities of them
+    return repr(float(value))
 
 
 def _sum_of(parts: list[tuple[int, list[int]]], code: str) -> str:
@@ -246,7 +256,7 @@ def _write_arguments(writer: _Writer, call: Call, space: _Space, choices: Sequen
         name = json.dumps(argument.name)
         if isinstance(argument, Scalar):
             writer.add(f"args {{ name: {name} scalar {{ dtype: \"{argument.dtype}\" "
-                       f"value: \"{argument.value!r}\" }} }}")
+                       f"value: \"{_number(argument.value)}\" }} }}")
             continue
         # Restored before every launch: it may be read first, or not be written whole.
         role = "ROLE_INOUT" if place in written else "ROLE_INPUT"
@@ -255,8 +265,9 @@ def _write_arguments(writer: _Writer, call: Call, space: _Space, choices: Sequen
             shape = json.dumps([str(extent) for extent in argument.shape])
             descriptor = _descriptor_text(argument, space, choices)
         fill = argument.fill
+        held = f"fill {{ kind: {fill.kind} low: {float(fill.low)!r} high: {float(fill.high)!r} }}"
         writer.add(f"args {{ name: {name} buffer {{ dtype: \"{argument.dtype}\" shape: {shape} role: {role} "
-                   f"fill {{ kind: {fill.kind} low: {fill.low!r} high: {fill.high!r} }}{descriptor} }} }}")
+                   f"{held}{descriptor} }} }}")
 
 
 def file_name(place: int) -> str:
@@ -293,6 +304,6 @@ def write_spec(name: str, summary: str, call: Call, choices: Sequence[Choice], w
     for dtype in dict.fromkeys(dtypes):
         if dtype in tolerances:
             rtol, atol = tolerances[dtype]
-            writer.add(f'tolerances {{ dtype: "{dtype}" rtol: {rtol!r} atol: {atol!r} }}')
+            writer.add(f'tolerances {{ dtype: "{dtype}" rtol: {float(rtol)!r} atol: {float(atol)!r} }}')
     files = {file_name(i): text.encode() for i, text in enumerate(texts)}
     return "\n".join(writer.lines) + "\n", files
