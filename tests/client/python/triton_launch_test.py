@@ -7,7 +7,7 @@ import os
 import unittest
 import unittest.mock
 
-from triton_kit import CONFIGS, Tensor, TritonTest, grid, scale  # first: it may go on in another Python
+from triton_kit import CONFIGS, I32, Tensor, TritonTest, grid, scale  # first: it may go on in another Python
 import triton
 import triton.language as tl
 from triton.compiler.errors import CompileTimeAssertionFailure
@@ -28,12 +28,43 @@ def shift(x, y, n, by, BLOCK: tl.constexpr, PER_THREAD: tl.constexpr):
     tl.store(y + at, tl.load(x + at, mask=at < n) + by, mask=at < n)
 
 
+@triton.jit
+def gather(x, offsets, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + tl.load(offsets + at, mask=at < n), mask=at < n), mask=at < n)
+
+
 class Raised(Exception):
     """What a test's own launch raises."""
 
 
 ERRORS = (OutOfResources(300000, 232448, "shared memory"), CompileTimeAssertionFailure(None, None, "BLOCK is odd"),
           PTXASError("too few registers"))
+
+
+class Array:
+    """What is read of a tensor of integers on the way to the host."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def cpu(self):
+        return self
+
+    numpy = cpu
+
+    def tobytes(self):
+        return self.data
+
+
+class Indices(Tensor):
+    def __init__(self, *values, dtype=I32, **more):
+        super().__init__(len(values), dtype=dtype, values=list(values), **more)
+
+    def as_strided(self, size, stride):
+        assert stride == (1,)
+        width = self.dtype.itemsize
+        return Array(b"".join(value.to_bytes(width, "little", signed=True) for value in self.values[:size[0]]))
 
 
 class LaunchTest(TritonTest):
@@ -325,6 +356,51 @@ class LaunchTest(TritonTest):
         with unittest.mock.patch.object(triton.knobs.autotuning, "listener", unittest.mock.Mock(side_effect=Raised)), \
                 self.assertLogs("tunectl", "WARNING"):
             self.tuned()[grid](*self.arguments())
+
+    # ---- Contents of tensors --------------------------------------------------------------------
+
+    def gathered(self, offsets, **more):
+        self.service()
+        tuned = self.tuned(gather, **more)
+        tuned[grid](Tensor(64), offsets, Tensor(64), 64)
+        self.assertTrue(flush(30))
+        return tuned
+
+    def test_values_sends_the_contents_of_the_live_tensor(self):
+        numbers = [0, 3, 3, 17, 40, -1, 2**31 - 1, 5] * 8
+        self.gathered(Indices(*numbers), values=["offsets"])
+        kernel = self.sent[0]
+        self.assertRegex(kernel.spec, r'name: "offsets" buffer { dtype: "i32" shape: "64" role: ROLE_INPUT file: "arg001.bin" }')
+        data = kernel.files["arg001.bin"]
+        self.assertEqual([int.from_bytes(data[at:at + 4], "little", signed=True) for at in range(0, 256, 4)], numbers)
+        self.check_whole(kernel, len(CONFIGS))
+        with self.assertRaisesRegex(AssertionError, "arg001.bin"):  # the service reads it
+            self.check_whole(kernel._replace(files={**kernel.files, "arg001.bin": data[:-4]}), len(CONFIGS))
+
+    def test_rising_numbers_need_no_fill_where_their_contents_are_sent(self):
+        run = self.triton_tunes()
+        self.gathered(Indices(*range(1, 65)))
+        self.assertEqual((run.call_count, self.sent), (1, []))
+        self.gathered(Indices(*range(1, 65)), values=["offsets"])
+        self.assertEqual((run.call_count, len(self.sent)), (1, 1))
+
+    def test_contents_have_a_bound_and_are_integers(self):
+        run = self.triton_tunes()
+        tuned = self.gathered(Indices(*range(64)), values={"offsets": 255})
+        self.assertRegex([*tuned.sources.values()][0], "'offsets' have 256 bytes; values sends at most 255: give values=")
+        self.gathered(Indices(*range(64)), values={"offsets": 256})
+        self.assertEqual(len(self.sent), 1)
+        tuned = self.gathered(Indices(*range(64)), values=["x"])
+        self.assertRegex([*tuned.sources.values()][0], "'x', a tensor of torch.float32; only integers")
+        tuned = self.gathered(Tensor(64, dtype=I32, values=[*range(64)]), values=["offsets"])
+        self.assertRegex([*tuned.sources.values()][0], "contents of 'offsets' cannot be read")
+        self.assertEqual(run.call_count, 3)
+
+    def test_values_of_a_name_that_is_none_is_refused(self):
+        for more, text in (({"values": ["offset"]}, "'offset', which is no parameter; there are x, offsets, y"),
+                           ({"values": ["offsets"], "fill": {"offsets": "iota"}}, "'offsets', which is in fill, too")):
+            with self.assertRaisesRegex(ValueError, text):
+                self.tuned(gather, **more)
 
 
 if __name__ == "__main__":

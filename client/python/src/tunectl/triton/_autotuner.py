@@ -119,7 +119,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
 
     def __init__(self, fn: Any, *, wait: Union[bool, float, None], seconds: float,
                  fill: Mapping[str, Any], tolerance: Mapping[str, tuple[float, float]],
-                 **of_triton: Any) -> None:
+                 values: Mapping[str, int], **of_triton: Any) -> None:
         super().__init__(fn, fn.arg_names, **of_triton)
         self.nargs: Any = None  # Triton's: what its pruning is given
         self.base: Any = fn
@@ -132,6 +132,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         self._wait = _WAIT_SECONDS if wait is True else float(wait or 0)
         self._seconds = seconds
         self._fill = dict(fill)
+        self._values = dict(values)
         self._tolerance = {**TOLERANCES, **tolerance}
         self._key_ofs: dict[tuple[Any, ...], KeyOf] = {}
         self._key_of: KeyOf = lambda args, kwargs: ()
@@ -368,7 +369,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         config that the others are compared with."""
         forms = [launch.form_of(config) for config in configs]
         call = read_call(self.base.params, launch.bound, set(forms[0].constants), self._fill,
-                         [*self.reset_to_zero])
+                         [*self.reset_to_zero], self._values)
         target = _live_target()
         if target.backend != "cuda":
             raise Unsupported(f"the service has no devices of {target.backend}")
@@ -429,6 +430,9 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         return renamed(text, ENTRY)
 
 
+_VALUES_MAX = 1 << 20  # bytes of a tensor's contents that are sent
+
+
 def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optional[Mapping[str, Any]] = None,
              reset_to_zero: Optional[Sequence[str]] = None, restore_value: Optional[Sequence[str]] = None,
              pre_hook: Optional[Callable[..., Any]] = None, post_hook: Optional[Callable[..., Any]] = None,
@@ -436,6 +440,7 @@ def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optio
              do_bench: Optional[Callable[..., Any]] = None, cache_results: bool = False, *,
              wait: Union[bool, float, None] = None, seconds: float = 0.0,
              fill: Optional[Mapping[str, Any]] = None,
+             values: Union[Sequence[str], Mapping[str, int]] = (),
              tolerance: Optional[Mapping[str, tuple[float, float]]] = None) -> Any:
     """triton.autotune, answered by the service. Arguments of triton.autotune mean what they mean there.
 
@@ -446,6 +451,10 @@ def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optio
     fill       what tensors hold when the service measures: {"x": (low, high)} for random numbers within,
                a number for that everywhere, "iota" for 0, 1, 2, ... By default random numbers of the
                live tensor's range. What reset_to_zero names is zero.
+    values     names of integer tensors whose contents are sent, such as ["offsets", "expert_ids"]: other
+               numbers would be other work for the kernel. A tensor of more than 1 MiB is not sent, and Triton
+               itself tunes; {"offsets": 4 << 20} sets another limit, in bytes. They are those of the call that
+               asks for the sweep
     tolerance  {"f16": (rtol, atol)}: how far a config's results may be from the first config's
 
     A config's pre_hook is called before each launch of it, and once when the work is sent, for the block
@@ -454,8 +463,15 @@ def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optio
     A launch raises what Triton's autotuner would raise, and NotTuned if `wait` was given and the sweep failed or
     was not done in time. Whatever else goes wrong with the service is logged once, and Triton itself tunes. It
     also tunes a function with pre_hook, post_hook or a config with an ir_override.
+    ValueError, from the decorator: `values` names no parameter of the function, or one that `fill` names, too.
     """
+    limits = dict(values) if isinstance(values, Mapping) else dict.fromkeys(values, _VALUES_MAX)
+
     def decorate(fn: Any) -> Any:
+        for name in limits:
+            if name not in fn.arg_names or name in (fill or {}):
+                raise ValueError(f"values names '{name}', which is " + (
+                    "in fill, too" if name in fn.arg_names else f"no parameter; there are {', '.join(fn.arg_names)}"))
         standard = {"configs": configs, "key": key, "prune_configs_by": prune_configs_by,
                     "reset_to_zero": reset_to_zero, "restore_value": restore_value, "pre_hook": pre_hook,
                     "post_hook": post_hook, "warmup": warmup, "rep": rep, "use_cuda_graph": use_cuda_graph,
@@ -463,6 +479,6 @@ def autotune(configs: Sequence[Any], key: Sequence[str], prune_configs_by: Optio
         if knobs.runtime.interpret:
             return triton_autotune(**standard)(fn)
         return Autotuner(fn, wait=wait, seconds=seconds, fill=fill or {}, tolerance=tolerance or {},
-                         **standard)
+                         values=limits, **standard)
 
     return decorate

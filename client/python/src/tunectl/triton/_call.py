@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Optional, Union
 
 from .._fill import FLOATS
@@ -35,6 +36,7 @@ class Buffer(NamedTuple):
     dtype: str
     elements: int  # from the first to the last that the tensor reaches
     fill: Fill
+    contents: bytes = b""  # used instead of `fill`: the live elements
 
 
 class Descriptor(NamedTuple):
@@ -158,6 +160,20 @@ def _given_fill(wanted: Any) -> Fill:
     return Fill("UNIFORM", float(low), float(high))
 
 
+def contents_of(name: str, tensor: Any, dtype: str, count: int, most: int) -> bytes:
+    """The memory of `count` elements as it is now."""
+    if dtype in FLOATS:
+        raise Unsupported(f"values names '{name}', a tensor of {tensor.dtype}; only integers are sent as they are")
+    size = count * int(tensor.dtype.itemsize)
+    if size > most:
+        raise Unsupported(f"the contents of '{name}' have {size} bytes; values sends at most {most}: give "
+                          f"values={{'{name}': {size}}}")
+    try:
+        return bytes(tensor.as_strided((count,), (1,)).cpu().numpy().tobytes())
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+        raise Unsupported(f"the contents of '{name}' cannot be read: {error}") from None
+
+
 def _integer_type(value: int) -> str:
     if -(2**31) <= value < 2**31:
         return "i32"
@@ -177,9 +193,10 @@ def _plain_number(name: str, value: Any) -> Union[int, float]:
 
 
 class _Reader:
-    def __init__(self, fills: Mapping[str, Any], zeroed: Sequence[str]) -> None:
+    def __init__(self, fills: Mapping[str, Any], zeroed: Sequence[str], values: Mapping[str, int]) -> None:
         self._fills = fills
         self._zeroed = zeroed
+        self._values = values
         self.call = Call({}, {}, {}, [])
 
     def constant(self, name: str, value: object) -> None:
@@ -215,6 +232,10 @@ class _Reader:
             raise Unsupported(f"'{name}' has no elements")
         self.call.signature[name] = f"*{triton_dtype}"
         self._align(place, param, tensor.data_ptr() % ALIGNMENT == 0)
+        if name in self._values and name not in self._zeroed:
+            contents = contents_of(name, tensor, dtype, count, self._values[name])
+            self.call.arguments.append(Buffer(name, dtype, count, Fill("CONSTANT", 0, 0), contents))
+            return
         self.call.arguments.append(Buffer(name, dtype, count, self._fill(name, tensor, dtype)))
 
     def _descriptor(self, name: str, descriptor: Any) -> None:
@@ -259,9 +280,10 @@ class _Reader:
 
 
 def read_call(params: Sequence[Any], bound: Mapping[str, Any], tuned: set[str],
-              fills: Mapping[str, Any], zeroed: Sequence[str]) -> Call:
-    """Of a launch's arguments by name. `tuned`: the parameters that configs set. Unsupported."""
-    reader = _Reader(fills, zeroed)
+              fills: Mapping[str, Any], zeroed: Sequence[str], values: Mapping[str, int] = MappingProxyType({})) -> Call:
+    """Of a launch's arguments by name. `tuned`: the parameters that configs set. `values`: tensors whose contents
+    are sent, and the most bytes of each. Unsupported."""
+    reader = _Reader(fills, zeroed, values)
     for place, param in enumerate(params):
         if param.name in tuned:
             reader.call.signature[param.name] = "constexpr"

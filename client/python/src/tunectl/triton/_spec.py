@@ -266,8 +266,15 @@ def _write_arguments(writer: _Writer, call: Call, space: _Space, choices: Sequen
             descriptor = _descriptor_text(argument, space, choices)
         fill = argument.fill
         held = f"fill {{ kind: {fill.kind} low: {float(fill.low)!r} high: {float(fill.high)!r} }}"
+        if isinstance(argument, Buffer) and argument.contents:
+            held = f'file: "{_contents_name(place)}"'
         writer.add(f"args {{ name: {name} buffer {{ dtype: \"{argument.dtype}\" shape: {shape} role: {role} "
                    f"{held}{descriptor} }} }}")
+
+
+def _contents_name(place: int) -> str:
+    """Of the file with an argument's elements."""
+    return f"arg{place:03}.bin"
 
 
 def file_name(place: int) -> str:
@@ -306,4 +313,6 @@ def write_spec(name: str, summary: str, call: Call, choices: Sequence[Choice], w
             rtol, atol = tolerances[dtype]
             writer.add(f'tolerances {{ dtype: "{dtype}" rtol: {float(rtol)!r} atol: {float(atol)!r} }}')
     files = {file_name(i): text.encode() for i, text in enumerate(texts)}
+    files.update((_contents_name(place), argument.contents) for place, argument in enumerate(call.arguments)
+                 if isinstance(argument, Buffer) and argument.contents)
     return "\n".join(writer.lines) + "\n", files
