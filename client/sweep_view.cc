@@ -128,8 +128,8 @@ void AddWarmStart(std::string& text, const v1::Sweep& sweep, bool verbose) {
   const v1::WarmStart& start = sweep.warm_start();
   const int sources = start.sources_size();
   AddLine(text, "started",
-          fmt::format("from {} observations of {} earlier source{}{}", start.observations(), sources,
-                      sources == 1 ? "" : "s", verbose ? ":" : " (-v lists them)"));
+          fmt::format("from {} observations of {} earlier source{}{}", start.observations(),
+                      sources, sources == 1 ? "" : "s", verbose ? ":" : " (-v lists them)"));
   if (!verbose) return;
   for (const std::string& source : start.sources()) AddLine(text, "", source);
 }

@@ -13,8 +13,8 @@ namespace tune {
 // "float" or "torch.float32". Other text is returned as it is.
 std::string SpecDType(absl::string_view text);
 
-// The id or family of a device in letters of any case: "cpu" for "CPU", "cuda:0" for "CUDA:0". Other
-// text, such as a device's name, is returned as it is.
+// The id or family of a device in letters of any case: "cpu" for "CPU", "cuda:0" for "CUDA:0".
+// Other text, such as a device's name, is returned as it is.
 std::string DeviceIdOf(absl::string_view text);
 
 }  // namespace tune

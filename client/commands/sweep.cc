@@ -197,8 +197,9 @@ void AddSweep(CLI::App& app, Session& session) {
   sweep->add_option("KERNEL", flags->kernel, kKernelHelp);
   sweep->add_option("--kernel", flags->kernel_path, kKernelFlagHelp);
   sweep->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  sweep->add_option("--device", flags->device,
-                    "Device id, such as cuda:0 or cpu; any: the first free device of the default kind");
+  sweep->add_option(
+      "--device", flags->device,
+      "Device id, such as cuda:0 or cpu; any: the first free device of the default kind");
   sweep->add_flag("--background", flags->background,
                   "Yield the device to whoever else wants it, and go on afterwards");
   AddSearchFlags(*sweep, *flags);

@@ -45,8 +45,8 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   };
   namespace fs = std::filesystem;
   std::error_code error;
-  // Whoever reads the file meanwhile has all of the old one or all of the new one. What a link names
-  // is replaced, not the link; a device or a pipe is written to.
+  // Whoever reads the file meanwhile has all of the old one or all of the new one. What a link
+  // names is replaced, not the link; a device or a pipe is written to.
   const fs::path target =
       fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
   const fs::file_status there = fs::status(target, error);

@@ -106,8 +106,9 @@ void KeepOneSource(const std::string& current, std::vector<Candidate>& records,
                                  " of other sources of the kernel left out"));
   }
   if (!has_current && !current.empty() && !records.empty()) {
-    notes.push_back("no record is of the kernel's source of today: these are of the source that was "
-                    "tuned last; tune it again to be sure");
+    notes.push_back(
+        "no record is of the kernel's source of today: these are of the source that was "
+        "tuned last; tune it again to be sure");
   }
 }
 
@@ -135,9 +136,10 @@ absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std
     if (TextOf(json, "kernel") != kernel || TextOf(hard, "cache_mode") == "warm") continue;
     std::optional<ExportRecord> record = ToRecord(json);
     if (!record || !IsChosen(*record, choice)) continue;
-    by_device[TextOf(hard, "device")].push_back({.kernel_hash = TextOf(hard, "kernel_hash"),
-                                                 .published_unix_ms = NumberOf(json, "published_unix_ms"),
-                                                 .record = *std::move(record)});
+    by_device[TextOf(hard, "device")].push_back(
+        {.kernel_hash = TextOf(hard, "kernel_hash"),
+         .published_unix_ms = NumberOf(json, "published_unix_ms"),
+         .record = *std::move(record)});
   }
   std::vector<std::string> devices;
   for (const auto& [name, unused] : by_device) devices.push_back(name);

@@ -56,8 +56,8 @@ struct ExportFormat {
 
 const std::vector<ExportFormat>& ExportFormats();
 
-// The chosen records in a snapshot's text: those of the source of the kernel that the snapshot names
-// as today's; if it has none of that source, those of the source that was tuned last.
+// The chosen records in a snapshot's text: those of the kernel's source that the snapshot names as
+// today's; if it has none of that source, those of the source that was tuned last.
 // INVALID_ARGUMENT: no snapshot, or several devices; NOT_FOUND: no such records.
 absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std::string& digest,
                                               const ExportChoice& choice);

@@ -2,7 +2,7 @@
 // The JSON tables that the fused MoE kernels of inference engines read: one file for a number of
 // experts E, a width N, a device and a type of quantisation, a row for each number of tokens M. An
 // engine takes the row whose M is nearest, however far, and its own default only if there is no
-// file. So every record's row is written, and records of which a file can hold only one are refused.
+// file. So every record's row is written. Records of which a file can hold only one are refused.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -54,8 +54,9 @@ std::string TextOf(const ExportRecord& record) {
 }
 
 // The params that an engine's kernel takes. Another would be a keyword that it does not know.
-const std::set<std::string> kParams = {"BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M",
-                                       "num_warps",    "num_stages",   "SPLIT_K"};
+const std::set<std::string> kParams = {"BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K",
+                                       "GROUP_SIZE_M", "num_warps",    "num_stages",
+                                       "SPLIT_K"};
 
 std::vector<std::string> UnknownParams(const ExportRecord& record) {
   std::vector<std::string> unknown;
@@ -97,7 +98,8 @@ absl::StatusOr<Exported> WriteMoeTables(const ExportSource& source) {
     exported.notes.push_back(
         rows.size() == 1
             ? absl::StrCat(name, ": its only row, M=", rows.begin()->first, ", answers for every M")
-            : absl::StrCat(name, ": the row of the nearest M answers for every M; this one has M from ",
+            : absl::StrCat(name,
+                           ": the row of the nearest M answers for every M; this one has M from ",
                            rows.begin()->first, " to ", rows.rbegin()->first));
   }
   exported.notes.push_back(

@@ -112,9 +112,9 @@ std::string WinnerText(const v1::SweepReport& report) {
   if (result.default_standing() == v1::DEFAULT_STANDING_SAME) {
     remarks.push_back("the default config");
   } else if (!result.default_verdict().empty()) {
-    remarks.push_back(
-        absl::StrCat("default ", LatencyText(result.default_trial().measurement().latency_ns_median()),
-                     ": ", result.default_verdict()));
+    remarks.push_back(absl::StrCat(
+        "default ", LatencyText(result.default_trial().measurement().latency_ns_median()), ": ",
+        result.default_verdict()));
   }
   if (!remarks.empty()) absl::StrAppend(&text, "  (", absl::StrJoin(remarks, "; "), ")");
   return text;

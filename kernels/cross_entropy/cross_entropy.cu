@@ -185,7 +185,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     const float largest = seen.value[0];
     const float log_sum = logf(seen.value[1]);
     // Differences first: they are exact for neighbours of any size.
-    const float below = smoothing > 0 ? smoothing * (largest - seen.value[2] * (1.0f / COLS)) : 0.0f;
+    const float mean = seen.value[2] * (1.0f / COLS);
+    const float below = smoothing > 0 ? smoothing * (largest - mean) : 0.0f;
     const float distance = (1.0f - smoothing) * (largest - target_logit) + below + log_sum;
     lse[row.index] = read.exists ? largest + log_sum : 0.0f;
     loss[row.index] = read.exists ? distance : 0.0f;

@@ -214,7 +214,8 @@ std::string ComparisonPlan::Subject() const {
   const std::string labels = absl::StrJoin(
       first, ", ", [](std::string* out, const ComparedWorkload& item) { out->append(item.label); });
   const Problem& problem = first.front().workload.problem;
-  if (problems.size() == 1 || run.sweep_dim.empty()) return absl::StrCat(labels, ": ", ToText(problem));
+  if (problems.size() == 1 || run.sweep_dim.empty())
+    return absl::StrCat(labels, ": ", ToText(problem));
   const auto size_of = [&](const std::vector<ComparedWorkload>& compared) {
     for (const auto& [name, value] : compared.front().workload.problem.dims) {
       if (name == run.sweep_dim) return value;
@@ -223,8 +224,8 @@ std::string ComparisonPlan::Subject() const {
   };
   Problem rest = problem;
   std::erase_if(rest.dims, [&](const auto& dim) { return dim.first == run.sweep_dim; });
-  return absl::StrCat(labels, ": ", ToText(rest), ", ", run.sweep_dim, " from ", size_of(first), " to ",
-                      size_of(problems.back()), " in ", problems.size(), " sizes");
+  return absl::StrCat(labels, ": ", ToText(rest), ", ", run.sweep_dim, " from ", size_of(first),
+                      " to ", size_of(problems.back()), " in ", problems.size(), " sizes");
 }
 
 absl::StatusOr<ComparisonPlan> CheckComparison(const v1::RunComparisonRequest& request,

@@ -68,8 +68,9 @@ std::string VerdictOf(const ComparisonEvidence& evidence, const Tally& tally,
                                                            : absl::StrCat(tally.undecided)));
   }
   return absl::StrFormat("%s takes %.3f of %s's time in the geometric mean of %d problems: %s",
-                         tally.label, std::exp(tally.log_ratios / static_cast<double>(tally.count())),
-                         first, tally.count(), absl::StrJoin(parts, ", "));
+                         tally.label,
+                         std::exp(tally.log_ratios / static_cast<double>(tally.count())), first,
+                         tally.count(), absl::StrJoin(parts, ", "));
 }
 
 Tally TallyOf(const ComparisonEvidence& evidence, const std::string& label) {

@@ -245,7 +245,8 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
   ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline, cancelled));
   for (DeviceView& view : views) {
     // GPUs come first, and the CPU last.
-    if (id.empty() ? MayBeDefault(view.status) : view.status.id == DeviceIdOf(id)) return std::move(view);
+    if (id.empty() ? MayBeDefault(view.status) : view.status.id == DeviceIdOf(id))
+      return std::move(view);
   }
   const std::string known = absl::StrJoin(
       views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });

@@ -343,7 +343,8 @@ ShapeGrids::Sources RecordBook::GridSources(std::shared_ptr<const Kernels> kerne
   };
   const auto launches = [kernels](const db::RecordRow& record) -> std::shared_ptr<LaunchSizes> {
     const auto kernel = kernels->find(record.kernel_name);
-    if (kernel == kernels->end() || kernel->second->hash() != record.key.kernel_hash) return nullptr;
+    if (kernel == kernels->end() || kernel->second->hash() != record.key.kernel_hash)
+      return nullptr;
     return std::make_shared<LaunchSizes>(
         LaunchSizesOf(*kernel->second, record.key.problem, record.key.target));
   };

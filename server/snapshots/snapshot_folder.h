@@ -43,8 +43,8 @@ class SnapshotFolder {
 
   // Durable when it returns; then removes what is beyond `kept`. Returns the digest.
   absl::StatusOr<std::string> PutNewest(absl::string_view text);
-  // Stores and pins a snapshot that somebody else wrote. Without a note the pin keeps the one that it
-  // has, or is called "imported". REQUIRES: CheckSnapshotText.
+  // Stores and pins a snapshot that somebody else wrote. Without a note the pin keeps the one that
+  // it has, or is called "imported". REQUIRES: CheckSnapshotText.
   absl::StatusOr<StoredSnapshot> PutPinned(absl::string_view text, const std::string& note);
 
   // Newest first.

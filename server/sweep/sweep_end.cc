@@ -20,7 +20,8 @@
 namespace tune::server {
 namespace {
 
-constexpr absl::Duration kPause = absl::Seconds(30);  // of a sweep that cannot store what it measures
+constexpr absl::Duration kPause =
+    absl::Seconds(30);  // of a sweep that cannot store what it measures
 constexpr char kBestUnconfirmed[] = "the best so far was not measured again";
 
 // A slow kernel gets fewer rounds than a fast one.

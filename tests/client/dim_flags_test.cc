@@ -62,7 +62,8 @@ TEST(ParseDims, TakesSuffixes) {
 }
 
 TEST(ParseDims, RefusesWhatIsNoSize) {
-  for (const char* text : {"", "x", "4.5", "4kk", "9223372036854775807k", "0x10", "1.5e0", "1e20", "e"}) {
+  for (const char* text :
+       {"", "x", "4.5", "4kk", "9223372036854775807k", "0x10", "1.5e0", "1e20", "e"}) {
     EXPECT_EQ(ParseDims({{"seq", text}}).status().code(), absl::StatusCode::kInvalidArgument)
         << text;
   }

@@ -146,8 +146,9 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   result.set_default_verdict("is the best");
   EXPECT_NE(ReportText(sweep).find("default   is the best"), std::string::npos);
   result.set_confirm_rounds(1);
-  EXPECT_NE(ReportText(sweep).find("one round, which tells no interval, 320 samples in 1 fresh process,"),
-            std::string::npos)
+  EXPECT_NE(
+      ReportText(sweep).find("one round, which tells no interval, 320 samples in 1 fresh process,"),
+      std::string::npos)
       << ReportText(sweep);
 }
 
@@ -157,7 +158,8 @@ TEST(ReportText, ListsWhereASweepStartedFromOnlyIfAsked) {
   sweep.mutable_warm_start()->set_observations(1189);
   sweep.mutable_warm_start()->add_sources("softmax rows=8192 on NVIDIA H100");
   sweep.mutable_warm_start()->add_sources("softmax rows=4096 on NVIDIA H200");
-  EXPECT_NE(ReportText(sweep).find("started   from 1189 observations of 2 earlier sources (-v lists them)\n"),
+  EXPECT_NE(ReportText(sweep).find(
+                "started   from 1189 observations of 2 earlier sources (-v lists them)\n"),
             std::string::npos)
       << ReportText(sweep);
   EXPECT_EQ(ReportText(sweep).find("rows=4096"), std::string::npos);

@@ -161,8 +161,8 @@ void OutputJudge::Add(const BufferPlan& buffer, const TolerancePlan& tolerance,
   const double norm = RelativeNorm(compare);
   if (tolerance.relative_norm > 0 && !(norm <= tolerance.relative_norm)) {
     verdict.right = false;
-    verdict.message = absl::StrFormat("%s: the relative L2 error is %.3g, more than %g", buffer.name,
-                                      norm, tolerance.relative_norm);
+    verdict.message = absl::StrFormat("%s: the relative L2 error is %.3g, more than %g",
+                                      buffer.name, norm, tolerance.relative_norm);
     return;
   }
   const double allowed = tolerance.mismatches * static_cast<double>(buffer.count);

@@ -54,8 +54,8 @@ inline constexpr double kBelievable = 0.97;
 Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0,
              double written_bytes = -1);
 
-// Fills in rates and peak_fraction. True if the median is below kBelievable of what a measured roof makes
-// believable and the sample is cold: then nobody should believe it (Outcome kAboveRoof).
+// Fills in rates and peak_fraction. True if the median is below kBelievable of what a measured roof
+// makes believable and the sample is cold: then nobody should believe it (Outcome kAboveRoof).
 bool ApplyRoofline(const WorkPlan& work, const Roof& roof, Measurement& measurement);
 
 }  // namespace tune

@@ -216,7 +216,9 @@ bool IsTie(const Trial& trial, const Trial& fastest, size_t rounds) {
 }
 
 // "2.69", "39".
-std::string FactorText(double factor) { return absl::StrFormat(factor < 10 ? "%.2f" : "%.0f", factor); }
+std::string FactorText(double factor) {
+  return absl::StrFormat(factor < 10 ? "%.2f" : "%.0f", factor);
+}
 
 std::string VerdictOf(const OverDefault& over, size_t rounds) {
   const std::string factor = FactorText(over.speedup);
@@ -233,8 +235,8 @@ std::string VerdictOf(const OverDefault& over, size_t rounds) {
                             " times as fast by the search alone: it was not measured again");
       }
       if (rounds >= kRoundsToTell) {
-        return absl::StrCat("the rounds vary too much to tell; by their medians the best is ", factor,
-                            " times as fast");
+        return absl::StrCat("the rounds vary too much to tell; by their medians the best is ",
+                            factor, " times as fast");
       }
       return absl::StrCat(rounds, rounds == 1 ? " round is" : " rounds are",
                           " too few to tell; by ", rounds == 1 ? "it" : "them", " the best is ",

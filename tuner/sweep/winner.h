@@ -51,8 +51,8 @@ struct Winner {
   std::vector<Trial> ties;  // not told apart from the best, the best not among them
 };
 
-// Fewer rounds than this name no tie: an interval of one or two has no end, so that nothing could be
-// told from anything.
+// Fewer rounds than this name no tie: an interval of one or two has no end, so that nothing could
+// be told from anything.
 inline constexpr size_t kRoundsToTell = 3;
 
 // Ties are finalists whose ratio to the fastest, by paired rounds, may be 1 and whose latency is no
@@ -75,7 +75,7 @@ enum class DefaultStanding {
 struct OverDefault {
   DefaultStanding standing = DefaultStanding::kUnknown;
   double speedup = 0;  // how many times as fast the best is; 0 if unknown
-  // The interval of `speedup` by paired rounds, at 95 %; 0 where fewer than kRoundsToTell tell none.
+  // The interval of `speedup` by paired rounds, at 95 %; 0 if fewer than kRoundsToTell tell none.
   double speedup_low = 0;
   double speedup_high = 0;
   std::string verdict;  // the same in words, for all views: "the best is 2.69 times as fast"

@@ -75,7 +75,8 @@ long double NormOf(const std::vector<Pair>& pairs) {
 }
 
 TEST(Compare, EveryPairOfSpecialValuesIsJudgedByTheRule) {
-  const TolerancePlan kTolerances[] = {{}, {.rtol = 1e-6}, {.atol = 1e-300}, {.rtol = 1, .atol = 1e-3}};
+  const TolerancePlan kTolerances[] = {
+      {}, {.rtol = 1e-6}, {.atol = 1e-300}, {.rtol = 1, .atol = 1e-3}};
   for (const TolerancePlan& tolerance : kTolerances) {
     for (const double value : Specials()) {
       for (const double reference : Specials()) {
@@ -132,8 +133,9 @@ TEST(Compare, IntegersDifferExactlyBeyondDoubles) {
   constexpr int64_t kLarge = (int64_t{1} << 53) + 1;
   EXPECT_EQ(ErrorOfIntegers(kLarge, kLarge), 0);
   EXPECT_EQ(ErrorOfIntegers(kLarge, kLarge - 1), 1);
-  EXPECT_EQ(ErrorOfIntegers(std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()),
-            0x1p64);
+  EXPECT_EQ(
+      ErrorOfIntegers(std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()),
+      0x1p64);
 }
 
 TEST(Compare, MergingPartsIsComparingTheWhole) {

@@ -304,7 +304,8 @@ struct WrongSpec {
 
 constexpr WrongSpec kWrongSpecs[] = {
     {"summary:", "sumary:",
-     "scale.textproto:2:7: Message type \"tune.v1.KernelSpec\" has no field named \"sumary\"; did you "
+     "scale.textproto:2:7: Message type \"tune.v1.KernelSpec\" has no field named \"sumary\"; did "
+     "you "
      "mean 'summary'?"},
     {"default_value: 8192", "default_value: many",
      "scale.textproto:6:36: Expected integer, got: many"},

@@ -66,7 +66,8 @@ TEST(Diagnosis, DeclaredBytesHaveTheRoofOfTheirMix) {
   for (const double written : {0.0, 1e8, 5e8, 8e8, 1e9}) {
     basis.written_bytes = written;
     const Diagnosis declared = Diagnose(basis, std::nullopt, Took(1e6));
-    EXPECT_DOUBLE_EQ(declared.floor_ns, RoofFor(basis.declared, basis.ceilings, 0, written).floor_ns);
+    EXPECT_DOUBLE_EQ(declared.floor_ns,
+                     RoofFor(basis.declared, basis.ceilings, 0, written).floor_ns);
     const CountedWork counted{.dram_read_bytes = 1e9 - written, .dram_write_bytes = written};
     EXPECT_DOUBLE_EQ(Diagnose(basis, counted, Took(1e6)).floor_ns, declared.floor_ns);
   }

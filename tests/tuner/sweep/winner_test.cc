@@ -325,7 +325,8 @@ TEST(StandToDefault, SaysOneThingInEachCase) {
   EXPECT_EQ(StandToDefault(best, nullptr, 4, false).standing, DefaultStanding::kUnknown);
   EXPECT_THAT(StandToDefault(best, &slow, 1, false).verdict,
               HasSubstr("1 round is too few to tell; by it the best is"));
-  EXPECT_THAT(StandToDefault(best, &slow, 0, false).verdict, HasSubstr("it was not measured again"));
+  EXPECT_THAT(StandToDefault(best, &slow, 0, false).verdict,
+              HasSubstr("it was not measured again"));
 }
 
 TEST(NameWinner, ATieThatIsSlowerThanTheDefaultDoesNotWin) {

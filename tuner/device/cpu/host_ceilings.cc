@@ -116,7 +116,8 @@ struct MemoryRun {
 };
 
 // The best of many runs. Its spread says how much more a quiet host may reach: as much as the best
-// run would have without the time that others had, or as far above it as it is above the middle run.
+// run would have without the time that others had, or as far above it as that is above the middle
+// run.
 Ceiling CeilingOf(const char* name, std::vector<MemoryRun> runs) {
   const auto slower = [](const MemoryRun& a, const MemoryRun& b) { return a.rate < b.rate; };
   std::sort(runs.begin(), runs.end(), slower);

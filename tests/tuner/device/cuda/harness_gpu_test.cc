@@ -245,8 +245,10 @@ TEST_F(HarnessGpuTest, SpecialValuesAreJudgedAsTheHostJudgesThem) {
   const std::vector<float> specials = {0.0f,      -0.0f,     1.0f,       -1.0f,      5.0f,
                                        1e-3f,     kDenormal, -kDenormal, kLargest,   -kLargest,
                                        kInfinity, -kInfinity, std::nanf("")};
-  const TolerancePlan kTolerances[] = {
-      {}, {.rtol = 1e-6}, {.rtol = 1, .atol = 1e-3}, {.atol = std::numeric_limits<double>::infinity()}};
+  const TolerancePlan kTolerances[] = {{},
+                                       {.rtol = 1e-6},
+                                       {.rtol = 1, .atol = 1e-3},
+                                       {.atol = std::numeric_limits<double>::infinity()}};
   for (const float value : specials) {
     for (const float reference : specials) {
       const Harness::Array out = Upload<float>(DType::kF32, {2, value, 3});
