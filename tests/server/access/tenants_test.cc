@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submitters beside one another: whose work and kernels are whose, what others see of them, and
+// what one may take.
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "tests/server/access/clients_fixture.h"
+#include "tune/v1/snapshot.grpc.pb.h"
+
+namespace tune::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+TEST_F(ClientsTest, OnesWorkIsOnesOwn) {
+  ServerOptions options = Options();
+  options.clients.jobs_per_principal = 1;
+  Start(options);
+  const Client alice = Submitter("alice"), bob = Submitter("bob");
+  v1::Sweep sweep;
+  const grpc::Status submitted = Submit(alice, {.items = "range(1, 400)"}, 1000, sweep);
+  ASSERT_TRUE(submitted.ok()) << submitted.error_message();
+
+  v1::CancelSweepRequest cancel_sweep;
+  cancel_sweep.set_sweep_id(sweep.id());
+  v1::CancelJobRequest cancel_job;
+  cancel_job.set_job_id(sweep.job_id());
+  v1::Sweep cancelled;
+  v1::Job job;
+  grpc::Status refused =
+      Call(*bob.sweeps, &v1::SweepService::Stub::CancelSweep, cancel_sweep, &cancelled);
+  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("is alice's"));
+  refused = Call(*bob.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
+  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+
+  // She has as many as she may; others are not in her way, nor is the operator bound.
+  v1::Sweep second;
+  EXPECT_EQ(Submit(alice, {}, 1, second).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  v1::Sweep others[3];
+  EXPECT_TRUE(Submit(bob, {}, 1, others[0]).ok());
+  EXPECT_TRUE(Submit(*operator_, {}, 1, others[1]).ok());
+  EXPECT_TRUE(Submit(*operator_, {}, 1, others[2]).ok());
+
+  const grpc::Status own =
+      Call(*alice.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
+  EXPECT_TRUE(own.ok()) << own.error_message();
+  EXPECT_EQ(job.owner(), "alice");
+  cancel_sweep.set_sweep_id(others[0].id());
+  EXPECT_TRUE(
+      Call(*operator_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel_sweep, &cancelled)
+          .ok());
+}
+
+TEST_F(ClientsTest, AllJobsOfAPrincipalAreListedAndCancelledAtOnce) {
+  Start(Options());
+  const Client alice = Submitter("alice"), bob = Submitter("bob");
+  v1::Sweep sweep;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(Submit(alice, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  }
+  ASSERT_TRUE(Submit(bob, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  const auto owners_of = [&](const std::string& owner) {
+    v1::ListJobsRequest request;
+    request.set_owner(owner);
+    request.set_unfinished(true);
+    v1::ListJobsResponse listed;
+    EXPECT_TRUE(Call(*bob.jobs, &v1::JobService::Stub::ListJobs, request, &listed).ok());
+    std::vector<std::string> owners;
+    for (const v1::Job& job : listed.jobs()) owners.push_back(job.owner());
+    return owners;
+  };
+  EXPECT_THAT(owners_of("alice"), testing::ElementsAre("alice", "alice"));
+  v1::CancelJobsRequest cancel;
+  cancel.set_owner("alice");
+  v1::CancelJobsResponse cancelled;
+  const auto cancel_as = [&](const Client& client) {
+    cancelled.Clear();
+    return Call(*client.jobs, &v1::JobService::Stub::CancelJobs, cancel, &cancelled);
+  };
+  const grpc::Status refused = cancel_as(bob);
+  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("alice or an operator can cancel them"));
+  ASSERT_TRUE(cancel_as(alice).ok());
+  ASSERT_EQ(cancelled.jobs_size(), 2) << cancelled.DebugString();
+  EXPECT_EQ(cancelled.jobs(0).state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_THAT(owners_of(""), testing::ElementsAre("bob"));
+
+  v1::RevokeTokenRequest revoke;
+  revoke.set_name("bob");
+  revoke.set_with_jobs(true);
+  v1::RevokeTokenResponse revoked;
+  ASSERT_TRUE(
+      Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked).ok());
+  EXPECT_EQ(revoked.cancelled_job_ids_size(), 1);
+  cancel.set_owner("");
+  EXPECT_EQ(cancel_as(alice).error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ClientsTest, SourcesHaveAQuota) {
+  ServerOptions options = Options();
+  const v1::KernelSource source = ScaleKernel();
+  int64_t bytes = static_cast<int64_t>(source.spec_text().size());
+  for (const auto& [name, text] : source.files()) bytes += static_cast<int64_t>(text.size());
+  options.clients.kernel_bytes_per_principal = bytes + 100;  // one of them
+  Start(options);
+  const Client alice = Submitter("alice");
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(alice, {.items = "[1, 2]"}, 1, sweep).ok());
+  EXPECT_TRUE(Submit(alice, {.items = "[1, 2]"}, 1, sweep).ok()) << "the same again";
+  EXPECT_EQ(Submit(alice, {.items = "[1, 4]"}, 1, sweep).error_code(),
+            StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Submit(*operator_, {.items = "[1, 4]"}, 1, sweep).ok());
+}
+
+TEST_F(ClientsTest, KernelsAreTheirSubmitters) {
+  Start(Options());
+  const Client alice = Submitter("alice"), bob = Submitter("bob");
+  EXPECT_EQ(Sweep(alice, {.items = "[1, 2]"}), "alice/scale");
+  v1::LookupResponse found;
+  EXPECT_EQ(Lookup(bob, "scale", found).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_TRUE(Lookup(bob, "alice/scale", found).ok());
+  EXPECT_EQ(found.match(), v1::MATCH_EXACT);
+  EXPECT_EQ(found.record().kernel_name(), "alice/scale");
+
+  // The same source of somebody else displaces nothing, though the key is the same.
+  EXPECT_EQ(Sweep(bob, {.items = "[1, 2]"}), "bob/scale");
+  const auto all = UnorderedElementsAre("alice/scale by alice", "bob/scale by bob");
+  EXPECT_THAT(Records(), all);
+  EXPECT_EQ(Lookup(*operator_, "scale", found).error_code(), StatusCode::NOT_FOUND);
+
+  Start(Options());
+  EXPECT_THAT(Records(), all) << "after a restart";
+  EXPECT_TRUE(Lookup(*operator_, "bob/scale", found).ok());
+  EXPECT_EQ(found.record().submitter(), "bob");
+
+  // An operator's is everybody's, and so is a sweep of the catalogue's, whoever asks for it.
+  v1::Sweep shared;
+  ASSERT_TRUE(Submit(*operator_, {}, 1, shared).ok());
+  EXPECT_EQ(shared.kernel_name(), "scale");
+  v1::SubmitSweepRequest request;
+  request.set_kernel_name("softmax");
+  request.set_device("cpu");
+  request.mutable_budget()->set_trials(1);
+  v1::Sweep sweep;
+  const Client carol = Submitter("carol");
+  ASSERT_TRUE(Call(*carol.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).ok());
+  EXPECT_EQ(sweep.kernel_name(), "softmax");
+}
+
+// Everything that a reader is told of sweeps and jobs, as text.
+std::string AllWords(const Client& client, int64_t sweep_id) {
+  std::string words;
+  v1::ListSweepsResponse sweeps;
+  EXPECT_TRUE(Call(*client.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(),
+                   &sweeps)
+                  .ok());
+  v1::ListJobsResponse jobs;
+  EXPECT_TRUE(
+      Call(*client.jobs, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest(), &jobs).ok());
+  v1::GetSweepRequest get;
+  get.set_sweep_id(sweep_id);
+  v1::Sweep sweep;
+  EXPECT_TRUE(Call(*client.sweeps, &v1::SweepService::Stub::GetSweep, get, &sweep).ok());
+  v1::GetJobRequest get_job;
+  get_job.set_job_id(sweep.job_id());
+  v1::Job job;
+  EXPECT_TRUE(Call(*client.jobs, &v1::JobService::Stub::GetJob, get_job, &job).ok());
+  std::vector<v1::SweepEvent> events;
+  AwaitEnd(*client.sweeps, sweep_id, &events);
+  for (const v1::SweepEvent& event : events) words += event.DebugString();
+  grpc::ClientContext context;
+  v1::ListTrialsRequest list;
+  list.set_sweep_id(sweep_id);
+  list.set_with_reused(true);
+  auto reader = client.sweeps->ListTrials(&context, list);
+  for (v1::Trial trial; reader->Read(&trial);) words += trial.DebugString();
+  EXPECT_TRUE(reader->Finish().ok());
+  return words + sweeps.DebugString() + jobs.DebugString() + sweep.DebugString() +
+         job.DebugString();
+}
+
+TEST_F(ClientsTest, OthersDoNotSeeWhatCompilersSaidOfAKernel) {
+  Start(Options());
+  const Client alice = Submitter("alice");
+  const Client bob = Submitter("bob");
+  const Client rita = WithToken(MakeToken("rita", v1::PRINCIPAL_ROLE_READER).secret());
+  // In a variant, so that trials fail; in the reference, so that the job does.
+  for (const char* secret_is_in : {"3.0f", "3.0 * x"}) {
+    v1::SubmitSweepRequest request;
+    *request.mutable_kernel_source() = ScaleKernel({.items = "[1]"});
+    std::string& text = (*request.mutable_kernel_source()->mutable_files())["scale.cu"];
+    text.replace(text.find(secret_is_in), 3, "trade_secret");
+    request.set_device("cpu");
+    request.mutable_budget()->set_trials(2);
+    v1::Sweep sweep;
+    const grpc::Status submitted =
+        Call(*alice.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+    ASSERT_TRUE(submitted.ok()) << submitted.error_message();
+    AwaitEnd(*alice.sweeps, sweep.id());
+    EXPECT_THAT(AllWords(alice, sweep.id()), HasSubstr("trade_secret"));
+    EXPECT_THAT(AllWords(*operator_, sweep.id()), HasSubstr("trade_secret"));
+    for (const Client* other : {&bob, &rita}) {
+      EXPECT_THAT(AllWords(*other, sweep.id()),
+                  AllOf(Not(HasSubstr("trade_secret")),
+                        HasSubstr("what was said of it is for alice and operators")));
+    }
+  }
+}
+
+TEST_F(ClientsTest, ArtifactsOfANameSpaceAreItsOwners) {
+  Start(Options());
+  const Client alice = Submitter("alice");
+  EXPECT_EQ(Sweep(alice, {.items = "[1]"}), "alice/scale");
+  const Client bob = Submitter("bob");
+  const Client rita = WithToken(MakeToken("rita", v1::PRINCIPAL_ROLE_READER).secret());
+  v1::ListRecordsRequest list;
+  list.set_kernel_name("alice/scale");
+  v1::ListRecordsResponse records;
+  ASSERT_TRUE(Call(*rita.records, &v1::RecordService::Stub::ListRecords, list, &records).ok());
+  ASSERT_EQ(records.records_size(), 1);
+  v1::ReadArtifactRequest request;
+  request.set_artifact(records.records(0).artifact());
+  ASSERT_NE(request.artifact(), "");
+  const auto read = [&](const Client& client) {
+    v1::ReadArtifactResponse response;
+    return Call(*client.records, &v1::RecordService::Stub::ReadArtifact, request, &response);
+  };
+  EXPECT_TRUE(read(alice).ok());
+  EXPECT_TRUE(read(*operator_).ok());
+  for (const Client* other : {&bob, &rita}) {
+    const grpc::Status refused = read(*other);
+    EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED) << refused.error_message();
+    EXPECT_THAT(refused.error_message(), HasSubstr("alice"));
+  }
+  // Those of kernels that all share are everybody's.
+  EXPECT_EQ(Sweep(*operator_, {.items = "[4]"}), "scale");
+  list.set_kernel_name("scale");
+  ASSERT_TRUE(Call(*rita.records, &v1::RecordService::Stub::ListRecords, list, &records).ok());
+  ASSERT_EQ(records.records_size(), 1);
+  request.set_artifact(records.records(0).artifact());
+  EXPECT_TRUE(read(rita).ok());
+}
+
+TEST_F(ClientsTest, WhatJobsStoreHasAQuotaAndIsGivenBack) {
+  Start(Options());
+  const std::string secret = MakeToken("alice", v1::PRINCIPAL_ROLE_SUBMITTER).secret();
+  Sweep(WithToken(secret), {.items = "[1]"});
+  ServerOptions options = Options();
+  options.clients.stored_bytes_per_principal = 1;
+  Start(options);
+  const Client alice = WithToken(secret);
+  v1::Sweep sweep;
+  const grpc::Status refused = Submit(alice, {.items = "[1]"}, 1, sweep);
+  EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(),
+              AllOf(HasSubstr("tunectl job prune --owner alice"),
+                    HasSubstr("--stored-bytes-per-principal")));
+  ASSERT_EQ(alice.StatusNow().stored_size(), 1);
+  const v1::StoredBytes stored = alice.StatusNow().stored(0);
+  EXPECT_EQ(stored.owner(), "alice");
+  EXPECT_GT(stored.kernel_bytes(), 1000u);
+  EXPECT_GT(stored.result_bytes(), 1000u);
+  EXPECT_GT(stored.artifact_bytes(), 100u);
+
+  v1::PruneJobsRequest prune;
+  prune.set_owner("alice");
+  prune.set_before_unix_ms(absl::ToUnixMillis(absl::Now()) + 1000);
+  v1::PruneJobsResponse pruned;
+  EXPECT_EQ(Call(*alice.server, &v1::ServerService::Stub::PruneJobs, prune, &pruned).error_code(),
+            StatusCode::PERMISSION_DENIED);
+  Sweep(*operator_, {.items = "[4]"});  // the newest stays for its number
+  ASSERT_TRUE(Call(*operator_->server, &v1::ServerService::Stub::PruneJobs, prune, &pruned).ok());
+  EXPECT_EQ(pruned.jobs(), 1u);
+  EXPECT_EQ(Records().size(), 2u) << "what records stand on stays";
+}
+
+TEST_F(ClientsTest, ASubmittersQuestionsAboutSpacesKeepNobodyFromSubmitting) {
+  Start(Options());
+  const Client mallory = Submitter("mallory");
+  const Client alice = Submitter("alice");
+  std::string constraint = "A";
+  for (int i = 0; i < 1900; ++i) constraint += "<2";
+  std::string constraints;
+  for (int i = 0; i < 200; ++i) {
+    absl::StrAppend(&constraints, i == 0 ? "" : ",", "\"", constraint, "\"");
+  }
+  v1::DescribeSpaceRequest hostile;
+  hostile.mutable_space()->set_definition_json(absl::StrCat(
+      "{\"tune_params\":{\"A\":[0,1]},\"restrictions\":[", constraints, "]}"));
+  hostile.set_details(true);
+  std::atomic<bool> over = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 20; ++i) {
+    threads.emplace_back([&] {
+      while (!over) {
+        v1::DescribeSpaceResponse response;
+        Call(*mallory.kernels, &v1::KernelService::Stub::DescribeSpace, hostile, &response);
+      }
+    });
+  }
+  absl::SleepFor(absl::Seconds(1));
+  v1::Sweep sweep;
+  const grpc::Status submitted = Submit(alice, {.items = "[1]"}, 1, sweep);  // within a minute
+  EXPECT_TRUE(submitted.ok()) << submitted.error_message();
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tune::server
