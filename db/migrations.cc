@@ -85,7 +85,7 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 15> steps = {
+  static const std::array<absl::string_view, 16> steps = {
       view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql),
       view(embedded::provenance_sql), view(embedded::deaths_sql), view(embedded::ceilings_sql),
       view(embedded::jobs_sql), view(embedded::profiles_sql), view(embedded::enumerations_sql),

@@ -71,8 +71,8 @@ struct TrialKey {
   std::string driver;
   std::string compiler;
   CacheMode cache_mode = CacheMode::kCold;
-  // Of the headers in the kernel's include roots (tuner/device/include_roots.h); empty: it has
-  // none, or they are not known.
+  // Identifies the headers in the kernel's include roots (tuner/device/include_roots.h); empty: it
+  // has none, or they are not known.
   std::string include_digest;
 };
 TUNE_FIELDS(TrialKey, kernel_hash, problem, device_name, target, driver, compiler, cache_mode,

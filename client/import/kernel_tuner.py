@@ -82,10 +82,13 @@ class Import(SpecWriter):
         self.read_source()
         self.read_params()
         self.translator = Translator(self.reader, set(self.params), self.sized)
-        self.read_restrictions()
         self.read_args()
         self.read_symbols()
         self.read_launch()
+        # A number that is no size of an array or of the launch is that number, not a dim.
+        self.translator.sized = self.known_size
+        self.read_divisors()
+        self.read_restrictions()
         self.read_options()
         self.read_defines()
         for name in self.values:
@@ -409,6 +412,10 @@ class Import(SpecWriter):
             self.sizes.setdefault(name, None)
         return num.show()
 
+    def known_size(self, num):
+        names = re.findall(r"[A-Za-z_]\w*", num.text)
+        return num.text if names and all(name in self.sizes or name in self.params for name in names) else repr(num.value)
+
     # The launch.
 
     def translated(self, value, what):
@@ -419,7 +426,8 @@ class Import(SpecWriter):
             if isinstance(value, str):
                 return self.translator.text(value)
             if isinstance(value, (Num, Scalar)):
-                return self.sized(value.num if isinstance(value, Scalar) else value)
+                num = value.num if isinstance(value, Scalar) else value
+                return self.translator.sized(num) if num.text else repr(num.value)
             raise Untranslatable(getattr(value, "why", what))
         except Untranslatable as error:
             self.leave(f"{what}: {error}", error.line or getattr(value, "line", 0))
@@ -434,18 +442,19 @@ class Import(SpecWriter):
             made = self.translated(value, "launch: problem_size")
             items = made if isinstance(made, list) else [made] if made is not None else []
             items = [Num(0, item, tight=False) for item in items]
-        self.grid = []
-        names = self.block_names()
-        for axis, item in enumerate(items[:3]):
-            self.grid.append(self.extent("xyz"[axis], item, names[axis]))
+        self.extents = [self.extent("xyz"[axis], item) for axis, item in enumerate(items[:3])]
         if not items and value is None:
             if not any(text.startswith("problem_size") for text in self.left):
                 self.leave("launch: problem_size was not understood", part="problem_size")
-        self.grid = self.grid or [TO_WRITE]
+
+    def read_divisors(self):
+        """Puts the problem's size into blocks, and says how large these are."""
+        names = self.block_names()
+        self.grid = [self.divided(extent, "xyz"[axis], names[axis]) for axis, extent in enumerate(self.extents)] or [TO_WRITE]
         self.block = [n if n in self.params else default for n, default in zip(names[:3], DEFAULT_BLOCK)]
         while len(self.block) > 1 and self.block[-1] == "1":
             self.block.pop()
-        for axis in "xyz"[len(items):]:  # Kernel Tuner's size is one there
+        for axis in "xyz"[len(self.extents):]:  # Kernel Tuner's size is one there
             if self.get("grid_div_" + axis) is not None:
                 self.notes.append(f"grid_div_{axis}: problem_size has no {axis}, so it divides one")
         smem = self.get("smem_args")
@@ -457,7 +466,7 @@ class Import(SpecWriter):
                 self.leave("smem_args: it has no 'size' that was understood; write launch.shared_bytes")
             self.shared_bytes = made if isinstance(made, str) else TO_WRITE
 
-    def extent(self, axis, item, block_name):
+    def extent(self, axis, item):
         if isinstance(item, Scalar):
             item = item.num
         if isinstance(item, (str, Function)):
@@ -471,11 +480,13 @@ class Import(SpecWriter):
             item = Num(item.value, self.reader.dim_name(f"size_{axis}", item.value))
             self.sizes[item.text] = item.value
             self.bare.add(item.text)
-        self.sized(item)
+        return self.sized(item)
+
+    def divided(self, extent, axis, block_name):
         divisors = self.divisors(axis, block_name)
-        if divisors is None:
+        if divisors is None or extent == TO_WRITE:
             return TO_WRITE
-        return f"ceil_div({item.show()}, {' * '.join(divisors)})" if divisors else item.show()
+        return f"ceil_div({extent}, {' * '.join(divisors)})" if divisors else extent
 
     bare = set()  # sizes that the script has as numbers
 
@@ -543,7 +554,8 @@ class Import(SpecWriter):
             elif isinstance(item, str):
                 text = item if re.fullmatch(r"-?\d+", item) else repr(item)
             elif isinstance(plain(item), (int, float)):
-                text = self.sized(item.num if isinstance(item, Scalar) else item)
+                num = item.num if isinstance(item, Scalar) else item
+                text = self.known_size(num) if num.text else repr(num.value)
             else:
                 self.leave(f"define {name}: its value was not understood", getattr(item, "line", 0))
                 text = TO_WRITE

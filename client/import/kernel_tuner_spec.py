@@ -55,6 +55,8 @@ class SpecWriter:
     def fixed_sizes(self, dims):
         """Those that the source has as numbers: no other value would do."""
         fixed = {n: self.place_of(v) for n, v in dims.items() if v >= 256 and self.place_of(v)}
+        numbers = {text for text in self.defines.values() if text.isdigit()}
+        fixed.update({n: "a define" for n, v in dims.items() if v >= 256 and str(v) in numbers and n not in fixed})
         for name, place in fixed.items():
             self.notes.append(f"dim {name}: {place} has its {dims[name]}, so a CPU gets no smaller one; see "
                               "docs/coming-from.md")

@@ -71,7 +71,7 @@ void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& pl
   server::LookupAnswer found = snapshot.IndexOf(kernel.name).Lookup(query, is_valid);
   const auto accept = [&](const Config& config) { return rules.IsValid(config); };
   answer.expectation = server::AskGrids(SpeakingGrids(snapshot, kernel, place.target, query),
-                                        query, kernel.Policy().dims, kernel.hash, accept, found);
+                                        query, kernel.Policy(), kernel.hash, accept, found);
   const std::string note = place.note.empty() ? "" : absl::StrCat("; ", place.note);
   answer.match = found.match;
   answer.reason = absl::StrCat(found.reason, note);

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Version 15: records are of confirmed trials alone, and of the headers that their code included.
 
--- What is among the trials of a key depends on the headers of the kernel's include roots, too.
--- Needs foreign keys to be off, since other tables refer to the one that is replaced.
+-- The key of a trial has the headers of the kernel's include roots, too.
+-- This needs foreign keys to be off, since other tables refer to the one that is replaced.
 DROP VIEW current_record;
 DROP VIEW trial_view;
 CREATE TABLE new_trial_key (

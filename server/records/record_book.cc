@@ -400,7 +400,7 @@ Expectation RecordBook::AskOthers(const LookupQuery& query, const Kernel& kernel
       return launches->Blocks(config);
     };
   }
-  return AskGrids(std::move(grids), of_source, policy.dims, kernel.hash(), accept, match);
+  return AskGrids(std::move(grids), of_source, policy, kernel.hash(), accept, match);
 }
 
 absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,

@@ -39,7 +39,7 @@ struct RecordQuery {
   std::string kernel_hash;  // empty: the catalogue's
 };
 
-// Of the headers that a kernel's source may include today; empty: as IncludeRoots::DigestOf.
+// Identifies the headers that a kernel may include today; empty: as IncludeRoots::DigestOf.
 std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_roots);
 
 // How a look-up matches the dims and headers of the kernel of that name.

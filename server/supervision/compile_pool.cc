@@ -332,7 +332,7 @@ absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const Com
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
     if (answer.kind == WorkerAnswer::Kind::kReplied) {
-      // What it read may be newer than the digest in the key.
+      // The headers that it read may be newer than the digest in the key.
       RETURN_IF_ERROR(options_.include_roots.CheckUnchanged(plan.include_roots));
       std::optional<CompileResult> result = Answered(slot, plan, answer.reply);
       if (result) {

@@ -25,11 +25,12 @@ constexpr absl::Duration kFirstPause = absl::Minutes(10);
 constexpr absl::Duration kLongestPause = absl::Hours(24);
 
 // Equal for all who miss the same: so one sweep is queued, also after a restart. Each try has
-// another, from 1.
-std::string KeyOf(const db::SweepRow& sweep, int tries) {
-  const std::string text =
+// another, from 1. What was tuned with other headers of its include roots is missed anew.
+std::string KeyOf(const db::SweepRow& sweep, const std::string& include_digest, int tries) {
+  std::string text =
       absl::StrCat(sweep.kernel_name, "\n", sweep.kernel_hash, "\n", ToText(sweep.problem), "\n",
                    sweep.device_name, "\n", sweep.target);
+  if (!include_digest.empty()) absl::StrAppend(&text, "\n", include_digest);
   return absl::StrCat("miss:", Sha256Hex(text), tries == 1 ? "" : absl::StrCat(":", tries));
 }
 
@@ -111,7 +112,7 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
       NameIn(submission.sweep.name_space, submission.sweep.job.subject);
   submission.sweep.job.owner = owner;
   for (int tries = 1; tries <= kTriesMax; ++tries) {
-    submission.sweep.idempotency_key = KeyOf(submission.sweep, tries);
+    submission.sweep.idempotency_key = KeyOf(submission.sweep, answer.include_digest, tries);
     ASSIGN_OR_RETURN(const db::SweepRow last, SubmitOnce(submission));
     if (last.job.created_unix_ms == submission.sweep.job.created_unix_ms) {
       return RecordedMiss{last.id, "queued"};

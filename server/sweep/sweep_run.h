@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sweep on one device: from its row to what it found. `Go` opens the device, searches and
+// A sweep on one device: from its row to what it found. `Go` opens the device, searches and
 // confirms; `Record` is what a confirmed winner is published as; `Ended` says how the job ends. A
 // sweep that is interrupted, by a stop of the daemon or an interactive job, is another SweepRun
 // later, which goes on from the stored trials.
@@ -31,7 +31,7 @@
 
 namespace tune::server {
 
-// One sweep while it runs. Not thread-safe: lives on the thread of its device.
+// A sweep while it runs. Not thread-safe: lives on the thread of its device.
 class SweepRun {
  public:
   SweepRun(db::Store& store, Workers& workers, const RecordBook& records, SpaceSolver& solver,
@@ -60,8 +60,7 @@ class SweepRun {
   std::optional<db::RecordRow> Record() const;
   // The sweep as it is stored together with its record. REQUIRES: there is one.
   db::SweepRow DoneRow() const;
-  // What Go is taken to have returned where the record could not be published: then there is no
-  // winner.
+  // Takes back the winner, whose record could not be published. The status to end with.
   absl::Status NotPublished(const absl::Status& why);
   // What the record's config was compiled to, as a file.
   absl::StatusOr<std::string> Artifact(const db::RecordRow& record) const;

@@ -78,7 +78,7 @@ absl::Status SweepRun::OpenDevice() {
   context_.Say("opening the device and computing the reference");
   ASSIGN_OR_RETURN(device_, workers_.FindDevice(context_.device_id()));
   const DeviceInfo info = device_->Status().info;
-  // One that was not opened yet has no name, and is looked at afterwards.
+  // A device that was not opened yet has no name, and is looked at afterwards.
   if (!info.name.empty()) RETURN_IF_ERROR(CheckDevice(info));
   const DeviceProfile& profile = ProfileOfTarget(row.target);
   // A later turn prepares once more: not in the search's time, of which nothing may be left.
@@ -305,7 +305,7 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
   work_.Update(view_);
 }
 
-// What a daemon that is killed has not noted is given to the search again, and no more.
+// A daemon that is killed gives the search the time again that was not noted, and no more.
 void SweepRun::NoteSpent() {
   const double spent = view_.row.spent_seconds;
   if (view_.row.budget_seconds <= 0 || spent < noted_spent_ + kNoteSpentSeconds) return;

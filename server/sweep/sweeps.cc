@@ -176,7 +176,7 @@ std::string Sweeps::WhyNotOn(const db::SweepRow& row, const std::string& device_
   };
   const DeviceStatus* const status = status_of(device_id);
   if (status == nullptr) return absl::StrCat("device ", device_id, " is not there");
-  // One that was not looked at yet has no message: the sweep itself opens it.
+  // A device that was not looked at yet has no message: the sweep itself opens it.
   if (IsOutOfUse(*status) && !status->message.empty()) {
     return absl::StrCat("device ", device_id, " cannot be used: ", status->message);
   }

@@ -214,7 +214,7 @@ TEST_F(RecordsTest, WhatAnOlderDaemonPublishedUnconfirmedIsWithdrawnAndCounted) 
   EXPECT_EQ(records[0].key.driver, "driver");
   EXPECT_EQ(store.Statistics()->withdrawn_record_count, 2u);
   EXPECT_EQ(store.Statistics()->record_count, 1u);
-  // What the compiler said is known; what a limit ended is tried again.
+  // The compiler's own word is known; a config that a limit ended is tried again.
   std::vector<int64_t> known;
   const std::vector<Trial> trials = store.TrialsOfKey(records[0].key).value();
   for (const Trial& trial : trials) known.push_back(trial.id);

@@ -14,7 +14,7 @@ struct IncludeRoot {
   std::string name;    // as specs say
   std::string dir;     // absolute
   std::string digest;  // of the names and contents of its files, 64 hex digits
-  // Of the names, sizes, times and numbers of its files: another one if a file was written since.
+  // Changes if a file is written: of the names, sizes, times and numbers of its files.
   std::string stamp;
 };
 
@@ -33,8 +33,8 @@ class IncludeRoots {
   absl::Status Check(const std::vector<std::string>& names) const;
   // In the order of the names. REQUIRES: Check passes.
   std::vector<std::string> DirsOf(const std::vector<std::string>& names) const;
-  // Of the headers in the roots named, 64 hex digits: equal where the names and contents of all
-  // files are, wherever the folders lie. Empty: no root is named, or one is not there.
+  // Identifies the headers in the roots named, 64 hex digits: equal if the names and contents of
+  // all files are, wherever the folders lie. Empty: no root is named, or one is not there.
   std::string DigestOf(const std::vector<std::string>& names) const;
   // FAILED_PRECONDITION: a file of a root named was written, added or removed since Read.
   absl::Status CheckUnchanged(const std::vector<std::string>& names) const;

@@ -77,7 +77,7 @@ Expectation ExpectMeasured(const db::RecordRow& record) {
 }
 
 Expectation AskGrids(std::vector<SpeakingGrid> grids, const LookupQuery& query,
-                     const std::map<std::string, DimMatch>& dims, const std::string& kernel_hash,
+                     const KernelPolicy& policy, const std::string& kernel_hash,
                      AcceptConfig accept, LookupAnswer& found) {
   if (found.match == Match::kExact) return ExpectMeasured(*found.record);
   if (found.match == Match::kBucketed || found.match == Match::kOtherDevice) {
@@ -96,7 +96,7 @@ Expectation AskGrids(std::vector<SpeakingGrid> grids, const LookupQuery& query,
         return {};
       }
       found.match = elsewhere ? Match::kOtherDevice : Match::kNearest;
-      found.reason = ExplainMatch(found.match, query, *found.record, dims, kernel_hash);
+      found.reason = ExplainMatch(found.match, query, *found.record, policy, kernel_hash);
     }
     found.config = &one.grid->configs[choice->config];
     Expectation expectation = ExpectationOf(*one.grid, *choice, elsewhere);

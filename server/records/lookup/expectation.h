@@ -57,9 +57,9 @@ Expectation ExpectMeasured(const db::RecordRow& record);
 
 // Completes what a look-up found by what the grids say. Where nobody tuned the problem, nor its
 // bucket, they choose the config: the device's own, else those of the sibling with the most shapes.
-// Then `found.config` points into a grid. `dims` and `kernel_hash` are of the kernel's policy.
+// Then `found.config` points into a grid. `policy` and `kernel_hash` are the kernel's.
 Expectation AskGrids(std::vector<SpeakingGrid> grids, const LookupQuery& query,
-                     const std::map<std::string, DimMatch>& dims, const std::string& kernel_hash,
+                     const KernelPolicy& policy, const std::string& kernel_hash,
                      AcceptConfig accept, LookupAnswer& found);
 
 }  // namespace tune::server

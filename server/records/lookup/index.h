@@ -32,9 +32,9 @@ struct KernelPolicy {
   std::string kernel_name;
   std::string kernel_hash;  // today's source; what a query that names no hash asks for
   std::map<std::string, DimMatch> dims;
-  // Of today's headers in the kernel's include roots, as a record's key has it. Records of other
-  // headers answer as those of another source do. Empty: it has none, or they are not known, and
-  // then they do not count.
+  // Identifies today's headers in the kernel's include roots, as a record's key does. Records of
+  // other headers answer as those of another source do. Empty: it has none, or they are not known,
+  // and then they do not count.
   std::string include_digest = {};
 
   bool HasHeadersOf(const db::TrialKey& key) const {

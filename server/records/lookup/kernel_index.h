@@ -70,9 +70,9 @@ class KernelIndex {
   };
 
   explicit KernelIndex(const KernelPolicy& policy) : policy_(policy) {}
-  // What a record's code is told by: its source and, if the policy knows them, its headers.
+  // Identifies a record's code: by its source and, if the policy knows them, its headers.
   std::string CodeOf(const db::TrialKey& key) const;
-  // Of today's headers.
+  // The code of a source with today's headers.
   std::string WantedCode(const std::string& kernel_hash) const;
   int64_t Intern(absl::string_view text);
   int64_t IdOf(absl::string_view text) const;

@@ -39,7 +39,7 @@ class Restrictions(kit.Import):
                                          '[lambda p: n % chunk(p["per"], p["block_size_x"]) == 0]'),
                          ["(n % (per * block_size_x)) == 0"])
         self.assertEqual(self.constraint("limit = 128", '[lambda p: p["block_size_x"] * p.get("per", 1) <= limit]'),
-                         ["(block_size_x * per) <= limit"])
+                         ["(block_size_x * per) <= 128"])
         self.assertEqual(self.constraint("", '[lambda p: all(p[k] <= 32 for k in ("block_size_x", "per"))]'),
                          ["(block_size_x <= 32) and (per <= 32)"])
         self.assertEqual(self.constraint("", '["per < 64 or block_size_x == 32", lambda p: p["per"] in [1, 64]]'),
@@ -168,6 +168,9 @@ Tuner(parser.parse_args().size).tune()
 
     def test_a_size_that_the_source_has_as_a_number_is_fixed(self):
         answer = self.read(HEAD.replace('kernel = """', 'kernel = """#define WIDTH 100000\n') + CALL + ")\n")
+        self.assertIn('dims { name: "n" default_value: 100000 min: 100000 max: 100000 }', answer.spec)
+
+        answer = self.read(HEAD + CALL + ", defines={'WIDTH': 100000})\n")
         self.assertIn('dims { name: "n" default_value: 100000 min: 100000 max: 100000 }', answer.spec)
 
     def test_one_name_with_two_values_is_two_dims(self):
