@@ -414,7 +414,7 @@ void Server::Parts::MakeServices() {
   sweep_service = std::make_unique<GuardedSweepService>(asks, catalogue, *devices, *store, *sweeps,
                                                         solver, tools);
   kernel_service = std::make_unique<GuardedKernelService>(asks, catalogue, *workers, solver,
-                                                          *ticker, executors, asks);
+                                                          *ticker, executors, &asks);
   device_service = std::make_unique<GuardedDeviceService>(asks, *store, *workers, *devices, tools);
   profile_service = std::make_unique<GuardedProfileService>(
       asks, ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
@@ -496,7 +496,8 @@ absl::Status Server::Parts::Serve() {
 }
 
 absl::Status Server::Parts::ServeKernels() {
-  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, *ticker, executors);
+  kernel_service = std::make_unique<KernelService>(catalogue, *workers, solver, *ticker, executors,
+                                                   /*principals=*/nullptr);
   grpc::ServerBuilder builder;
   SetLimits(options.limits, builder);
   builder.RegisterService(kernel_service.get());

@@ -96,9 +96,10 @@ grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
   std::shared_ptr<Reactor> reactor = Reactor::Make(ticker_);
   const auto feed = std::make_shared<Feed>();
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
+  const std::string name_space =
+      principals_ == nullptr ? "" : NameSpaceOf(principals_->Of(*context));
   // The request lives until the call ends, which the client may do at any time.
-  const auto check = [this, reactor, feed, deadline, copy = *request,
-                      name_space = NameSpaceOf(principals_.Of(*context))] {
+  const auto check = [this, reactor, feed, deadline, copy = *request, name_space] {
     const CheckHooks hooks = {
         .cancelled =
             [&] { return checks_.stopping() || reactor->over() || SteadyNow() > deadline; },

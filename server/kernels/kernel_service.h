@@ -20,8 +20,9 @@ namespace tune::server {
 // Thread-safe. Checks compile, which may take minutes: they have threads of their own.
 class KernelService : public v1::KernelService::CallbackService {
  public:
+  // `principals` is null in a program that serves itself alone.
   KernelService(const Catalogue& catalogue, Workers& workers, SpaceSolver& solver,
-                WatchTicker& ticker, Executors& executors, const Principals& principals)
+                WatchTicker& ticker, Executors& executors, const Principals* principals)
       : catalogue_(catalogue),
         workers_(workers),
         solver_(solver),
@@ -60,7 +61,7 @@ class KernelService : public v1::KernelService::CallbackService {
   SpaceSolver& solver_;
   WatchTicker& ticker_;
   Executors& executors_;
-  const Principals& principals_;
+  const Principals* const principals_;
   Executor checks_{/*threads_max=*/8, /*queue_max=*/32, Executor::Priority::kNormal,
                    /*threads_per_principal=*/2};
   std::mutex mutex_;
