@@ -360,11 +360,12 @@ absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
 
 // A record without its artifact is worth having.
 void SweepRunner::KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& record) {
-  absl::StatusOr<std::string> kept = text.status();
-  if (text.ok()) {
-    kept = PutWithinShare(*text, {record.submitter, artifact_bytes_max_of_(record.submitter)},
+  const auto keep = [&]() -> absl::StatusOr<std::string> {
+    RETURN_IF_ERROR(text.status());
+    return PutWithinShare(*text, {record.submitter, artifact_bytes_max_of_(record.submitter)},
                           artifacts_, store_);
-  }
+  };
+  absl::StatusOr<std::string> kept = keep();
   if (kept.ok()) {
     record.artifact = *std::move(kept);
   } else {
