@@ -8,6 +8,7 @@ import logging
 import operator
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest.mock
@@ -30,7 +31,7 @@ from tunectl.triton._call import Buffer, read_call
 from tunectl.triton._identity import name_of
 from tunectl.triton._writes import written_parameters
 
-BIN = pathlib.Path(os.environ["TUNE_BIN"])
+BIN = pathlib.Path(os.environ.get("TUNE_BIN") or pathlib.Path(shutil.which("tunectl") or "tunectl").parent)
 FACTOR = tl.constexpr(2.0)
 BLOCK_ROWS = 64
 GPU = _device.Device("cuda:0", kit.H200, "sm_90a")

@@ -7,6 +7,7 @@ import functools
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Optional, Union
 
 from triton import knobs
@@ -16,7 +17,7 @@ from triton.runtime.autotuner import Heuristics, autotune as triton_autotune
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
-from . import _service
+from . import _compiled, _service
 from ._call import Call, Unsupported, block_of, is_descriptor, is_tensor, read_call
 from ._identity import name_of, source_texts
 from ._lower import lower, options_of, renamed
@@ -117,9 +118,12 @@ class _Plan(NamedTuple):
 class Autotuner(TritonAutotuner):  # type: ignore[misc]
     """What @autotune makes. `best_config` is the last launch's, as with Triton's."""
 
+    _pruner: Optional[Callable[..., Any]] = None
+
     def __init__(self, fn: Any, *, wait: Union[bool, float, None], seconds: float,
                  fill: Mapping[str, Any], tolerance: Mapping[str, tuple[float, float]],
                  values: Mapping[str, int], **of_triton: Any) -> None:
+        self.pruning = SimpleNamespace()  # the caller's functions, see `prune_configs`
         super().__init__(fn, fn.arg_names, **of_triton)
         self.nargs: Any = None  # Triton's: what its pruning is given
         self.base: Any = fn
@@ -238,6 +242,54 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
             return self._run(*args, **kwargs)
 
         return run
+
+    # ---- Pruning --------------------------------------------------------------------------------
+
+    def prune_configs(self, kwargs: Mapping[str, Any]) -> Sequence[Any]:
+        """By the caller's functions, and Triton's rules."""
+        own = SimpleNamespace(configs=self.configs, nargs=self.nargs, **vars(self.pruning))
+        pruned: Sequence[Any] = TritonAutotuner.prune_configs(own, kwargs)
+        return pruned
+
+    # torch.compile never launches this object: it calls the first of these, and times the configs that are left.
+    @property
+    def early_config_prune(self) -> Any:
+        return self._compiled_pruner() or self.pruning.early_config_prune
+
+    @early_config_prune.setter
+    def early_config_prune(self, function: Any) -> None:
+        self.pruning.early_config_prune, self._pruner = function, None
+
+    @property
+    def perf_model(self) -> Any:
+        return None if self._compiled_pruner() else self.pruning.perf_model
+
+    @perf_model.setter
+    def perf_model(self, function: Any) -> None:
+        self.pruning.perf_model, self._pruner = function, None
+
+    @property
+    def configs_top_k(self) -> Any:
+        return self.pruning.configs_top_k
+
+    @configs_top_k.setter
+    def configs_top_k(self, most: Any) -> None:
+        self.pruning.configs_top_k, self._pruner = most, None
+
+    def _compiled_pruner(self) -> Optional[Callable[..., Any]]:
+        if not hasattr(self, "sources") or not _compiled.can_prune(self):
+            return None
+        if self._pruner is None:
+            self._pruner = _compiled.make_pruner(self)
+        return self._pruner
+
+    @property
+    def configs(self) -> Any:
+        return self._configs if _compiled.older_trace() is None else list(self._configs)
+
+    @configs.setter
+    def configs(self, configs: Any) -> None:
+        self._configs = configs
 
     # ---- Keys -----------------------------------------------------------------------------------
 

@@ -163,6 +163,12 @@ def _read(function: types.FunctionType) -> dict[str, Any]:
     return {name: scope[name] for name in names if name in scope}
 
 
+def stem_of(function: Any) -> str:
+    """What the names of all keys of a function begin with: "softmax-"."""
+    plain = re.sub(r"[^a-z0-9_]+", "_", function.fn.__name__.lower()).strip("_")[:_NAME_MAX]
+    return f"{plain if plain[:1].isalpha() else 'kernel'}-"
+
+
 def name_of(function: Any, configs: Sequence[Any], key: Sequence[object]) -> str:
     """Of one key of a function with its configs: "softmax-1f0c...", a kernel name of the service. Unsupported:
     other processes would call it otherwise."""
@@ -171,5 +177,4 @@ def name_of(function: Any, configs: Sequence[Any], key: Sequence[object]) -> str
         raise Unsupported("the key has a value without a text that is the same in every process")
     parts = [*source_texts(function), *map(config_text, configs), repr(told)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
-    plain = re.sub(r"[^a-z0-9_]+", "_", function.fn.__name__.lower()).strip("_")[:_NAME_MAX]
-    return f"{plain if plain[:1].isalpha() else 'kernel'}-{digest}"
+    return stem_of(function) + digest

@@ -72,6 +72,15 @@ def find_record(name: str) -> Optional[Mapping[str, Any]]:
     return answer.config if answer.match == "exact" else None
 
 
+def has_record(stem: str) -> bool:
+    """Does this process's snapshot know any key of the function whose names begin so?"""
+    try:
+        kernels = _client.current().kernels
+    except _client.UnpinnedError:
+        return False
+    return any(known.rpartition("/")[2].startswith(stem) for known in kernels)
+
+
 def warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
