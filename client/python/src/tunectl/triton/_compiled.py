@@ -96,9 +96,10 @@ def make_pruner(tuner: Autotuner) -> Optional[Callable[..., Any]]:
     def note(context: Any) -> None:
         seen[context.get_local("name").as_python_constant()] = _value_in(context.get_local("value"))
 
-    @assume_constant_result
-    def chosen(*places: int) -> str:
+    def choose_of_seen(*places: int) -> str:
         return str(choose(tuner, places, seen))
+
+    chosen: Callable[..., str] = assume_constant_result(choose_of_seen)
 
     def prune(configs: Any, named_args: Any, **kwargs: Any) -> Any:
         left = early(configs, named_args, **kwargs) if early else configs
