@@ -195,7 +195,7 @@ class TritonTest(kit.PackageTest):
             submit=lambda kernel, *rest, **named: self.sent.append(kernel) or {"id": 1, "state": "queued"}, **more)
         patch.start()
         self.addCleanup(patch.stop)
-        self.addCleanup(flush, 30)  # before that
+        self.addCleanup(flush, 120)  # before that
 
     def record_of(self, function, config, n=4096, owners=("",), configs=CONFIGS):
         key = [f"n={n}", f"x: {F32}", f"y: {F32}"]
@@ -209,7 +209,7 @@ class TritonTest(kit.PackageTest):
     def spec(self, **more):
         self.service()
         self.tuned(**more)[grid](*self.arguments())
-        self.assertTrue(flush(30))
+        self.assertTrue(flush(120))
         return self.sent[0]
 
     def check_whole(self, kernel, count):

@@ -112,7 +112,7 @@ class LaunchTest(TritonTest):
                     self.assertEqual(self.launched, [runs.all_kwargs()] * 2)
                     self.assertIs(tuned.best_config, runs)
                     self.assertEqual(tries, [128, 256, 256, 256, 512, 512], "it is not tried again")
-                    self.assertTrue(flush(30))
+                    self.assertTrue(flush(120))
                     self.assertIn('name: "BLOCK" values: "[512, 128, 256]" default_value: "512"', self.sent[0].spec)
                     self.assertIn('reference { source: "k000.ttir" language: TTIR entry: "kernel" launch { grid: ["8"] }',
                                   self.sent[0].spec)
@@ -170,7 +170,7 @@ class LaunchTest(TritonTest):
         expected, got[:] = [*got], []
         self.service()
         self.tuned(function, configs)[grid](Tensor(64), Tensor(64), 64, 3)
-        self.assertTrue(flush(30))
+        self.assertTrue(flush(120))
         self.assertEqual(len(self.sent), 1)
         self.assertEqual([*map(tuple, got)], [*map(tuple, expected[:4])], "of each config, before a launch")
 
@@ -211,7 +211,7 @@ class LaunchTest(TritonTest):
                         self.bind()
                     self.tuned(prune_configs_by=by)[grid](*self.arguments())
                     self.assertEqual(self.launched, [CONFIGS[0].all_kwargs()])
-                    self.assertTrue(flush(30))
+                    self.assertTrue(flush(120))
 
     def test_a_decorators_hooks_and_ir_overrides_are_triton_s_to_tune(self):
         self.service()
@@ -247,7 +247,7 @@ class LaunchTest(TritonTest):
             with self.subTest(value=value):
                 self.service()
                 self.tuned(shift, configs)[grid](Tensor(64), Tensor(64), 64, value)
-                self.assertTrue(flush(30))
+                self.assertTrue(flush(120))
                 self.assertFalse(run.called)
                 self.assertRegex(self.sent[0].spec, rf'name: "by" scalar {{ dtype: "[fi]\d\d" value: "{text}" }}')
                 self.check_whole(self.sent[0], 2)
@@ -258,7 +258,7 @@ class LaunchTest(TritonTest):
                 tuned = self.tuned(shift, configs)
                 tuned[grid](Tensor(64), Tensor(64), 64, value)
                 self.assertEqual((run.call_count, self.sent), (0 if isinstance(value, str) else 1, []))
-                self.assertTrue(flush(30))
+                self.assertTrue(flush(120))
 
     def test_options_that_the_service_does_not_compile_with_are_triton_s_to_tune(self):
         run = self.triton_tunes(best=0)
@@ -286,7 +286,7 @@ class LaunchTest(TritonTest):
 
         run = self.triton_tunes()
         places = [(_service, "find_record"), (_service, "why_absent"), (_autotuner, "name_of"), (_autotuner, "read_call"),
-                  (_autotuner, "_live_target"), (_autotuner, "options_of")]
+                  (_autotuner, "options_of"), (_autotuner, "_live_target")]
         for bound in False, True:
             for place, name in places:
                 with self.subTest(name, bound=bound):
@@ -300,8 +300,9 @@ class LaunchTest(TritonTest):
                     with unittest.mock.patch.object(place, name, fail), self.assertLogs("tunectl", "WARNING") as said:
                         for n in 64, 128:
                             tuned[grid](*self.arguments(n))
-                    self.assertEqual(run.call_count, 0 if bound else 2)
-                    self.assertEqual(self.launched, [CONFIGS[0].all_kwargs()] * 2 if bound else [])
+                    launched = 2 if bound or name == "_live_target" else 0  # without a driver Triton times nothing
+                    self.assertEqual(run.call_count, 2 - launched)
+                    self.assertEqual(self.launched, [CONFIGS[0].all_kwargs()] * launched)
                     self.assertEqual(len([line for line in said.output if "a disk is gone" in line]), 1, said.output)
 
     def test_a_grid_that_fails_for_a_config_that_is_not_launched_stops_nothing(self):
@@ -326,7 +327,7 @@ class LaunchTest(TritonTest):
         with unittest.mock.patch.object(_autotuner, "write_spec", side_effect=Unsupported("too many configs")), \
                 self.assertLogs("tunectl", "WARNING"):
             tuned[grid](*self.arguments())
-            self.assertTrue(flush(30))
+            self.assertTrue(flush(120))
         for _ in range(2):
             tuned[grid](*self.arguments())
         self.assertEqual(run.call_count, 1)
@@ -363,7 +364,7 @@ class LaunchTest(TritonTest):
         self.service()
         tuned = self.tuned(gather, **more)
         tuned[grid](Tensor(64), offsets, Tensor(64), 64)
-        self.assertTrue(flush(30))
+        self.assertTrue(flush(120))
         return tuned
 
     def test_values_sends_the_contents_of_the_live_tensor(self):

@@ -381,7 +381,11 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         """Of a daemon that listens."""
         if bound and not _service.is_first_rank():
             return _Plan(configs, "the first: rank 0 asks for the sweep")
-        make = self._maker(name, table, configs, _Launch(self, kwargs["grid"], args, kwargs))
+        try:
+            target = _live_target()
+        except Exception as error:  # Triton could not time anything, either
+            return _Plan(configs, f"the first: {self._say_once(error)}")
+        make = self._maker(name, table, configs, _Launch(self, kwargs["grid"], args, kwargs), target)
         if self._wait > 0 and not bound:
             first = next((config for config in configs if self.can_run(config, args, kwargs)), configs[0])
             found = table.find(configs, _service.tune(make(first), self._seconds, self._wait))
@@ -416,13 +420,12 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         return True
 
     def _maker(self, name: str, table: Table, configs: Sequence[Any],
-               launch: _Launch) -> Callable[[Any], _service.Kernel]:
+               launch: _Launch, target: Any) -> Callable[[Any], _service.Kernel]:
         """Reads all that it needs of the live arguments now. What it gives makes the texts; its argument is the
         config that the others are compared with."""
         forms = [launch.form_of(config) for config in configs]
         call = read_call(self.base.params, launch.bound, set(forms[0].constants), self._fill,
                          [*self.reset_to_zero], self._values)
-        target = _live_target()
         if target.backend != "cuda":
             raise Unsupported(f"the service has no devices of {target.backend}")
         for form in forms:
