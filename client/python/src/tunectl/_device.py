@@ -2,11 +2,15 @@
 """Which devices this process has, by the names that records have. Imports no framework."""
 from __future__ import annotations
 
+import ctypes
 import functools
+import os
 import re
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
 
+_DRIVER_VERSION = "/proc/driver/nvidia/version"
 _CPU_KEYS = ("model name", "Model", "Hardware")
 
 
@@ -40,15 +44,14 @@ def target_of_gpu(name: str) -> str:
 
 
 def _of_torch() -> Optional[list[Device]]:
-    """The GPUs that PyTorch sees, where the job has imported it already."""
+    """The GPUs that PyTorch sees, where the job works on one already. To ask it sooner would initialise CUDA, after
+    which a child that is forked has none."""
     torch: Any = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
-    if cuda is None:
-        return None
     try:
-        if not cuda.is_available():
-            return []
-        current = cuda.current_device() if cuda.is_initialized() else 0
+        if cuda is None or not cuda.is_initialized():
+            return None
+        current = cuda.current_device()
         order = [current, *(i for i in range(cuda.device_count()) if i != current)]
         return [Device(f"cuda:{i}", cuda.get_device_name(i),
                        target_of(*cuda.get_device_capability(i)),
@@ -61,65 +64,96 @@ def _of_torch() -> Optional[list[Device]]:
 def _driver() -> str:
     """The version of NVIDIA's, without a library of it."""
     try:
-        with open("/proc/driver/nvidia/version", encoding="utf-8", errors="replace") as file:
+        with open(_DRIVER_VERSION, encoding="utf-8", errors="replace") as file:
             found = re.search(r"\s(\d+(\.\d+)+)\s", file.readline())
     except OSError:
         return ""
     return found[1] if found else ""
 
 
-def _visible(count: int, uuids: list[str]) -> list[int]:
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves, in its order."""
-    import os
+def _visible(text: Optional[str], uuids: Sequence[str], parent_of: Callable[[str], Optional[int]]) -> list[Optional[int]]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, in its order. None: a slice of a GPU (MIG) that cannot be found.
 
-    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    parent_of  of the name of a slice: the GPU that it is a part of
+    """
     if text is None:
-        return list(range(count))
-    order: list[int] = []
+        return list(range(len(uuids)))
+    order: list[Optional[int]] = []
     for item in (part.strip() for part in text.split(",")):
-        if item.isdigit() and int(item) < count:
+        if item.isdigit() and int(item) < len(uuids):
             order.append(int(item))
             continue
-        named = [i for i, uuid in enumerate(uuids) if item and uuid.startswith(item)]
+        if item.upper().startswith("MIG-"):
+            order.append(parent_of(item))
+            continue
+        named = [i for i, uuid in enumerate(uuids) if item and uuid.upper().startswith(item.upper())]
         if len(named) != 1:
             break  # CUDA stops at the first that it does not know
         order.append(named[0])
     return order
 
 
-def _of_nvml() -> list[Device]:
-    """The GPUs that the driver tells of, without making a CUDA context."""
-    import ctypes
-    import os
+class _Nvml:
+    """NVIDIA's management library, which tells of GPUs without making a CUDA context."""
 
-    if not os.path.exists("/proc/driver/nvidia/version"):
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.devices: list[tuple[str, str]] = []  # name and target
+        self.uuids: list[str] = []
+        count = ctypes.c_uint()
+        library.nvmlDeviceGetCount_v2(ctypes.byref(count))
+        for i in range(count.value):
+            handle = ctypes.c_void_p()
+            if library.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(handle)) == 0:
+                self._add(handle)
+
+    def _add(self, handle: ctypes.c_void_p) -> None:
+        name, major, minor = ctypes.create_string_buffer(96), ctypes.c_int(), ctypes.c_int()
+        self._library.nvmlDeviceGetName(handle, name, 96)
+        self._library.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
+        self.devices.append((name.value.decode(errors="replace"),
+                             target_of(major.value, minor.value) if major.value else ""))
+        self.uuids.append(self._uuid(handle))
+
+    def _uuid(self, handle: ctypes.c_void_p) -> str:
+        uuid = ctypes.create_string_buffer(96)
+        self._library.nvmlDeviceGetUUID(handle, uuid, 96)
+        return uuid.value.decode(errors="replace")
+
+    def parent_of(self, slice_name: str) -> Optional[int]:
+        """The GPU of "MIG-<uuid>", or of the older "MIG-GPU-<uuid>/<instance>/<instance>"."""
+        old = slice_name[len("MIG-"):].partition("/")[0]
+        named = [i for i, uuid in enumerate(self.uuids) if uuid.upper() == old.upper()]
+        if not named:
+            handle, parent = ctypes.c_void_p(), ctypes.c_void_p()
+            try:
+                if (self._library.nvmlDeviceGetHandleByUUID(slice_name.encode(), ctypes.byref(handle)) == 0 and
+                        self._library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle, ctypes.byref(parent)) == 0):
+                    named = [i for i, uuid in enumerate(self.uuids) if uuid == self._uuid(parent)]
+            except AttributeError:  # an older library
+                pass
+        if not named and len(set(self.devices)) == 1:
+            return 0  # all are alike
+        return named[0] if named else None
+
+
+def _of_nvml() -> list[Device]:
+    """The GPUs that the driver tells of, without making a CUDA context. A slice of a GPU is answered as the GPU."""
+    if not os.path.exists(_DRIVER_VERSION):
         return []
     try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        if nvml.nvmlInit_v2() != 0:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+        if library.nvmlInit_v2() != 0:
             return []
     except (OSError, AttributeError):
         return []
-    devices: list[tuple[str, str]] = []
-    uuids: list[str] = []
     try:
-        count = ctypes.c_uint()
-        nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-        for i in range(count.value):
-            handle, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
-            uuid, major, minor = ctypes.create_string_buffer(96), ctypes.c_int(), ctypes.c_int()
-            if nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(handle)) != 0:
-                continue
-            nvml.nvmlDeviceGetName(handle, name, 96)
-            nvml.nvmlDeviceGetUUID(handle, uuid, 96)
-            nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
-            devices.append((name.value.decode(errors="replace"),
-                            target_of(major.value, minor.value) if major.value else ""))
-            uuids.append(uuid.value.decode(errors="replace"))
+        nvml = _Nvml(library)
+        order = _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), nvml.uuids, nvml.parent_of)
     finally:
-        nvml.nvmlShutdown()
-    return [Device(f"cuda:{place}", *devices[i], driver=_driver())
-            for place, i in enumerate(_visible(len(devices), uuids))]
+        library.nvmlShutdown()
+    return [Device(f"cuda:{place}", *(nvml.devices[i] if i is not None else ("MIG", "")), driver=_driver())
+            for place, i in enumerate(order)]
 
 
 @functools.lru_cache(maxsize=1)
@@ -137,7 +171,6 @@ def processor_features() -> frozenset[str]:
 
 
 def _cpu() -> Device:
-    import os
     import platform
 
     count, release = len(os.sched_getaffinity(0)), os.uname().release
