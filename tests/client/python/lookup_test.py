@@ -328,6 +328,14 @@ class Progress(unittest.TestCase):
         self.assertEqual(_progress.share_done({**self.ROW, "state": "failed"}), 1.0)
         self.assertEqual(_progress.text_of(self.ROW), "sweep 7 of <b>&?: running, 10 configs, best 4.21 us")
 
+    def test_the_last_line_has_the_results_figure(self):
+        done = {**self.ROW, "state": "done", "kernel_name": "softmax",
+                "result": {"best": {"measurement": {"latency_ns_median": 4305.0}}}}
+        self.assertEqual(_progress.text_of(done), "sweep 7 of softmax: done, 10 configs, latency 4.30 us "
+                                                  "(the best of the search alone: 4.21 us)")
+        self.assertEqual(_progress.text_of({**done, "result": {"best": None}}), "sweep 7 of softmax: done, 10 configs, "
+                                                                                "best 4.21 us")
+
     def test_a_terminal_has_a_line_that_is_written_over(self):
         with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
             said.isatty = lambda: True
