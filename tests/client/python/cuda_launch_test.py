@@ -4,8 +4,11 @@ import ctypes
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 import kit
 from tunectl import _artifact, _launch_cuda, _program
@@ -39,6 +42,32 @@ class Tensors:
         self.pointers = [ctypes.addressof(one) for one in self._keeps]
 
 
+def framework(name, **members):
+    """A module that looks like one."""
+    module = types.ModuleType(name)
+    for member, value in members.items():
+        setattr(module, member, value)
+    return module
+
+
+class ByInterface:
+    """An array of a framework that has __cuda_array_interface__, on a stream."""
+
+    def __init__(self, stream="none"):
+        self.__cuda_array_interface__ = {"shape": (64,), "typestr": "<f4", "data": (0, False), "version": 3}
+        if stream != "none":
+            self.__cuda_array_interface__["stream"] = stream
+
+
+class OfCuPy(ByInterface):
+    __module__ = "cupy"
+
+
+class OfTorch:
+    def data_ptr(self):
+        return 0
+
+
 class Launches(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -66,6 +95,47 @@ class Launches(unittest.TestCase):
         tensors = Tensors(*values)
         program.launch(tensors.pointers, tensors)
         return program
+
+    def streams(self, program, *arrays):
+        """What is launched for arrays, and after and before which streams."""
+        self.log.write_text("")
+        tensors = Tensors(*range(len(arrays)))
+        program.launch_among(tensors.pointers, arrays)
+        words = [line.split() for line in self.lines()]
+        return [f"launch {one[one.index('stream') + 1] if 'stream' in one else 0}" if one[0] == "launch" else " ".join(one)
+                for one in words]
+
+    def test_the_stream_is_that_of_the_arrays(self):
+        """Also where torch is imported, and CuPy has another stream; and where torch comes after the program."""
+        program = _launch_cuda.CudaProgram(artifact(step("one_p", buffer("x", 64))), {"x": "f32"}, 0)
+        self.assertEqual(self.streams(program, ByInterface()), ["launch 0"])
+        raw = {0: 7, 1: 8}
+        torch = framework("torch", Tensor=OfTorch, _C=types.SimpleNamespace(_cuda_getCurrentRawStream=raw.get),
+                          cuda=types.SimpleNamespace(device_count=lambda: 1, current_stream=lambda device:
+                                                     types.SimpleNamespace(cuda_stream=raw[device])))
+        cupy = framework("cupy", cuda=types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=9)))
+        with unittest.mock.patch.dict(sys.modules, torch=torch, cupy=cupy):
+            for array, stream in ((ByInterface(), 0), (ByInterface(None), 0), (ByInterface(5), 5), (ByInterface(1), 1),
+                                  (OfCuPy(), 9), (OfTorch(), 7)):
+                with self.subTest(type(array).__name__, stream=stream):
+                    self.assertEqual(self.streams(program, array), [f"launch {stream}"])
+            tensors = Tensors(1)
+            for stream in (7, 3):
+                raw[0] = stream
+                self.log.write_text("")
+                program.for_torch().launch(tensors.pointers, OfTorch())
+                self.assertIn(f" stream {stream} ", self.lines()[0])
+            self.assertEqual(self.streams(program, ByInterface()), ["launch 0"])
+        calls = program.for_torch().for_scalars()
+        self.assertIs(calls.for_torch(), calls)
+
+    def test_arrays_of_several_streams_are_waited_for(self):
+        program = _launch_cuda.CudaProgram(artifact(step("one_pp", buffer("x", 64), buffer("y", 64))),
+                                           {"x": "f32", "y": "f32"}, 0)
+        self.assertEqual(self.streams(program, ByInterface(5), ByInterface(6)),
+                         ["record 6", "wait 5", "launch 5", "record 5", "wait 6"])
+        for arrays in ((ByInterface(5), ByInterface(5)), (ByInterface(), ByInterface(5))):
+            self.assertEqual(self.streams(program, *arrays), ["launch 5"])
 
     def test_arguments_are_as_wide_as_the_kernel_reads_them(self):
         made = artifact(step("scale_psfip", buffer("y", 64, "output"), scalar("n", "i64", 1 << 40),

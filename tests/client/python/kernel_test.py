@@ -242,6 +242,153 @@ class Mistakes(KernelTest):
             self.check_saxpy(copied, 4096)
 
 
+class Rules(KernelTest):
+    """A call means the same with a record of its sizes and without one."""
+
+    TUNED, UNTUNED = 4096, 5000
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_a_dtype_or_size_that_the_kernel_lacks_runs_the_fallback(self):
+        import numpy
+
+        called = []
+        softmax = tunectl.kernel("softmax", fallback=lambda x: called.append(x) or x)
+        for what, why in ((numpy.zeros((4, 8), numpy.float64), "not written for 'f64'"),
+                          (numpy.zeros((4, 8), numpy.int32), "not written for 'i32'"),
+                          (numpy.zeros((4, 8), numpy.complex64), "not written for"),
+                          (numpy.zeros((1, 262145), numpy.float32), "dim 'cols' goes from 1 to 262144, not 262145")):
+            with self.subTest(why):
+                self.assertIs(softmax(what), what)
+                self.assertIn(why, softmax.notes[-1])
+                with self.assertRaisesRegex(LookupError, "no fallback="):
+                    tunectl.kernel("softmax", fallback=None)(what)
+        saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: "mixed")
+        self.assertEqual(saxpy(numpy.zeros(4096, numpy.float32), numpy.zeros(4096, numpy.float64)), "mixed")
+
+    def test_names_that_are_no_dims_are_mistakes(self):
+        for n in (self.TUNED, self.UNTUNED):
+            for make in (lambda: tunectl.kernel("saxpy", fallback=saxpy_of, rows=1)(drawn(n), drawn(n)),
+                         lambda: tunectl.kernel("saxpy", fallback=saxpy_of)(drawn(n), drawn(n), rows=1)):
+                with self.assertRaisesRegex(ValueError, "kernel 'saxpy' has no dim 'rows'; its dims are n"):
+                    make()
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_leading_axes_are_rows(self):
+        import numpy
+
+        def reference(x):
+            made = numpy.exp(x - x.max(-1, keepdims=True))
+            return made / made.sum(-1, keepdims=True)
+
+        self.sweep_kernel("softmax", "--dtype", "f32", rows=24, cols=32)
+        tunectl.open()
+        softmax = tunectl.kernel("softmax", fallback=reference)
+        for rows, is_tuned in ((24, True), (12, False)):
+            for shape in ((rows, 32), (4, rows // 4, 32), (2, 2, rows // 4, 32), (1, rows, 32)):
+                x = numpy.random.default_rng(1).standard_normal(shape, numpy.float32)
+                for dims in ({}, {"rows": rows, "cols": 32}):
+                    with self.subTest(shape=shape, dims=dims):
+                        made = softmax(x, **dims)
+                        self.assertEqual((made.shape, made.dtype), (shape, numpy.float32))
+                        numpy.testing.assert_allclose(made, reference(x), rtol=1e-5)
+                        out = numpy.empty(shape, numpy.float32)
+                        self.assertIs(softmax(x, out=out, **dims), out)
+                        numpy.testing.assert_allclose(out, reference(x), rtol=1e-5)
+            self.assertEqual(softmax.notes == (), is_tuned, softmax.notes)
+        x = numpy.random.default_rng(1).standard_normal((4, 6, 32), numpy.float32).swapaxes(0, 1)
+        numpy.testing.assert_allclose(softmax(x), reference(x), rtol=1e-5)
+        self.assertIn("more axes than the kernel's is not contiguous", softmax.notes[-1])
+        with self.assertRaisesRegex(ValueError, "rows is 24 by axis 0 of x, and 7 as it was given by name"):
+            softmax(numpy.zeros((4, 6, 32), numpy.float32), rows=7)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_axes_that_are_not_plainly_rows_are_refused(self):
+        import numpy
+
+        def zeros(*shape):
+            return numpy.zeros(shape, numpy.float32)
+
+        norm = tunectl.kernel("rmsnorm_backward", fallback=lambda *all: None)  # dweight is a sum over all rows
+        loss = tunectl.kernel("cross_entropy", fallback=lambda *all: None, gradient=0, smoothing=0)
+        product = tunectl.kernel("gemm", fallback=lambda *all: None, transpose_a=1, transpose_b=1, epilogue=0, fast_accum=0,
+                                 scalars={"alpha": 1})
+        for call in (lambda: norm(zeros(2, 3, 8), zeros(8), zeros(2, 3, 8), zeros(2, 3)),
+                     lambda: loss(zeros(2, 3, 8), numpy.zeros(6, numpy.int64), zeros(6)),
+                     lambda: product(zeros(2, 3, 8).astype(numpy.float16), zeros(4, 6).astype(numpy.float16),
+                                     zeros(4).astype(numpy.float16), zeros(1, 1).astype(numpy.float16), zeros(1), zeros(1))):
+            with self.assertRaisesRegex(ValueError, r"axes .* and which of them are one is not plain: give .*\.reshape"):
+                call()
+        rope = tunectl.kernel("rope", fallback=lambda *all: None, interleaved=0, backward=0)
+        with self.assertRaisesRegex(ValueError, "q has the 5 axes"):
+            rope(zeros(2, 8, 1, 2, 16), zeros(2, 8, 1, 1, 16), zeros(8, 8), zeros(8, 8))
+
+    def test_scalars_that_the_call_must_give(self):
+        zeros = [Tensor(n) for n in (8, 1, 8, 8, 8)]
+        for scalars, missing in (({}, "rate, decay, beta1"), ({"rate": 1e-3, "decay": 0.1, "beta1": 0.9, "beta2": 0.95,
+                                                              "correction1": 1, "correction2": 1}, "epsilon")):
+            for made in (tunectl.kernel("adamw", fallback=lambda *all, **more: None, master=0, scalars=scalars),
+                         tunectl.kernel("adamw", fallback=None, master=0, scalars=scalars)):
+                with self.assertRaisesRegex(ValueError, f"adamw: the call leaves out {missing}.*give scalars="):
+                    made(*zeros)
+        half = [Tensor(*shape) for shape in ((8, 8), (8, 8), (8,), (1, 1), (1,), (1,))]
+        os.environ.update(TUNE_STATE_DIR=str(self.path / "none"), TUNE_ADDRESS=f"unix:{self.path}/none.sock")
+        tunectl.open()
+        with self.assertRaisesRegex(ValueError, "gemm: the call leaves out alpha"):
+            tunectl.kernel("gemm", fallback=lambda *all: "product", m=8, k=8)(*half)
+        self.assertEqual(tunectl.kernel("gemm", fallback=lambda *all, alpha: alpha, m=8, k=8)(*half, scalars={"alpha": 2}), 2)
+
+    def test_the_specs_scalars_are_told(self):
+        self.check_saxpy(tunectl.kernel("saxpy", fallback=saxpy_of), 4096)
+        self.assertEqual([line for line in self.said if "the spec's a=2.5" in line], self.said)
+        self.assertEqual(len(self.said), 1)
+        self.said.clear()
+        given = tunectl.kernel("saxpy", fallback=lambda x, y, a: saxpy_of(x, y), scalars={"a": 2.5})
+        self.check_saxpy(given, 4096)
+        self.assertEqual(self.said, [])
+
+    def test_outputs_are_filled_by_what_fits_alone(self):
+        x = drawn(self.UNTUNED)
+        for fallback, why in ((lambda x, y: (), "out= has 1 arrays, and the fallback gives 0"),
+                              (lambda x, y: (saxpy_of(x, y), x), "out= has 1 arrays, and the fallback gives 2"),
+                              (lambda x, y: None, "gives None for array 0"),
+                              (lambda x, y: Tensor(1), r"has the axes \[5000\], and the fallback gives \[1\]")):
+            with self.subTest(why), self.assertRaisesRegex(ValueError, why):
+                tunectl.kernel("saxpy", fallback=fallback)(x, x, out=Tensor(self.UNTUNED))
+
+    def test_a_binary_of_another_source_is_not_launched(self):
+        exported = self.path / "away/tuned.json"
+        exported.parent.mkdir()
+        self.tunectl("snapshot", "export", exported, "--artifacts")
+        whole = exported.read_text()
+        for device in (None, "cpu:Some Other Processor"):
+            told = json.loads(whole)
+            for kernel in told["kernels"]:
+                if kernel["name"] == "saxpy":
+                    kernel["hash"] = "f" * 64
+            for record in told["records"]:
+                if record["kernel"] == "saxpy" and device:
+                    record["hard"]["device"] = device
+            exported.write_text(json.dumps(told))
+            tunectl.open(exported)
+            called = []
+            saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: called.append(1) or saxpy_of(x, y))
+            self.check_saxpy(saxpy, 4096)
+            self.assertEqual((len(called), len(saxpy.notes)), (1, 1), saxpy.notes)
+        self.assertRegex(saxpy.notes[0], "another source|source differs|no binary")
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_a_note_says_what_is_wrong_with_an_array(self):
+        import numpy
+
+        x = numpy.ones(4096, numpy.float32)
+        for bad, why in ((numpy.ones(8192, numpy.float32)[::2], "x is not contiguous"),
+                         (x.astype(">f4"), "x has another byte order|not written|x is >f4")):
+            saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: x)
+            self.assertIs(saxpy(bad, x), bad)
+            self.assertRegex(saxpy.notes[0], why)
+            self.assertEqual(len(saxpy.notes), 1)
+
+
 class Alignment(KernelTest):
     def test_arrays_that_are_not_aligned_are_copied(self):
         add = tunectl.kernel("wide", fallback=None)

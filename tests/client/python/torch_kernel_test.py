@@ -58,13 +58,34 @@ class Torch(KernelTest):
         x.requires_grad_()
         saxpy(x, y, scalars={"a": 3.0}).sum().backward()
         torch.testing.assert_close(x.grad, torch.full_like(x, 3.0))
-        self.assertIn("scalars=", saxpy.notes[0])
+        self.assertIn("the snapshot has no saxpy_backward", saxpy.notes[0])
         with self.assertRaisesRegex(ValueError, "gradient= does not know the scalars"):
             tunectl.kernel("saxpy", fallback=None, gradient=lambda *all: all)(x, y, scalars={"a": 3.0})
-        for made in (lambda: tunectl.kernel("saxpy", fallback=None, scalars={"a": 3.0}).op(),
-                     lambda: saxpy.op(scalars={"a": 3.0})):
-            with self.assertRaisesRegex(ValueError, "has the spec's scalars: call the kernel itself"):
-                made()
+
+    def test_scalars_of_operators_and_of_gradients(self):
+        import torch
+
+        x, y = torch.randn(4096), torch.randn(4096)
+        bound = tunectl.kernel("saxpy", fallback=None, scalars={"a": 3.0})
+        torch.testing.assert_close(bound.op()(x, y), 3 * x + y)
+        torch.testing.assert_close(bound.op(scalars={"a": 4.0})(x, y), 4 * x + y)
+        torch.testing.assert_close(bound.op()(x, y), 3 * x + y)
+        with self.assertRaisesRegex(ValueError, "'rate' is no scalar"):
+            bound.op(scalars={"rate": 4.0})
+        whole = torch.compile(lambda x, y, a: bound(x * 2, y, scalars={"a": a}) + bound(x, y), backend="aot_eager",
+                              fullgraph=True)
+        for a in (2.0, 5.0, 7.0):
+            torch.testing.assert_close(whole(x, y, a), a * x * 2 + 3 * x + 2 * y)
+        given = tunectl.kernel("saxpy", fallback=None, gradient=lambda inputs, outputs, grads, scalars: (
+            scalars["a"] * grads[0], grads[0]))
+        for function in (given, torch.compile(lambda x, y, scalars: given(x, y, scalars=scalars), backend="aot_eager",
+                                              fullgraph=True)):
+            leaf = x.clone().requires_grad_()
+            made = function(leaf, y, scalars={"a": 4.0})
+            torch.testing.assert_close(made.detach(), 4 * x + y)
+            made.sum().backward()
+            torch.testing.assert_close(leaf.grad, torch.full_like(x, 4.0))
+        self.assertEqual((bound.notes, given.notes), ((), ()))
 
     def test_who_follows_operators_sees_them(self):
         import torch
@@ -218,8 +239,10 @@ class Torch(KernelTest):
         # Of the tables it gives no gradient: the fallback does.
         self.check_gradient(rope, turn, q, k, cosine, sine)
         self.assertIn("an input needs a gradient that rope does not give", rope.notes)
-        with self.assertRaisesRegex(RuntimeError, "gives no gradient of input 2"):
-            rope.op()(q, k, cosine.clone().requires_grad_(), sine)
+        self.check_gradient(rope.op(), turn, q, k, cosine, sine)
+        bare = tunectl.kernel("rope", fallback=None, interleaved=0, backward=0)
+        with self.assertRaisesRegex(LookupError, "an input needs a gradient"):
+            bare.op()(q, k, cosine.clone().requires_grad_(), sine)
 
 
 if __name__ == "__main__":

@@ -115,15 +115,17 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
            scalars: Optional[Mapping[str, float]] = None, **dims: int) -> TunedKernel:
     """A tuned kernel as a function of tensors: the binary that the sweep measured, launched as it was.
 
-    fallback  the framework's own function of the same inputs. It runs, and that is said once, where
-              there is no record of these very sizes, no artifact, no device, or a gradient is needed
-              that nothing tuned gives. None: such a call raises LookupError
-    gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs.
+    fallback  the framework's own function of the same inputs. It runs, and a note says why, if there is no
+              record of these very sizes, no artifact or no device, or if the tuned binary cannot give what
+              the fallback does, such as a gradient that nothing tuned gives. It may return None for an
+              output that nobody reads. None: such a call raises LookupError
+    gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs. It
+              gets the scalars of the call as scalars=, if it has a parameter of that name.
               By default the kernel's own backward kernel, where that is tuned for these sizes. A whole
               number is the dim of that name, which cross_entropy has
     scalars   values of the spec's scalars that are floats, by name, such as {"rate": 1e-3}; a call may give
-              others. By default those of the spec, which are those of the measurement. The fallback gets
-              them by keyword, and runs where a gradient is needed
+              others. gemm's alpha and all of adamw's must be given. By default those of the spec, which are
+              those of the measurement. The fallback gets them by keyword
     dims      those that the shapes of the inputs do not tell, such as a mode
 
         softmax = tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))

@@ -31,8 +31,9 @@ class Array(NamedTuple):
     dtype: str  # "bf16"
     device: str  # "cuda:0", "cpu"
     address: int
-    is_contiguous: bool
+    is_contiguous: bool  # and has memory that a kernel can read as it is
     is_writable: bool
+    trouble: str = ""  # why `is_contiguous` is false: "is not contiguous"
 
 
 def _of_interface(array: Any, interface: Any, device: str) -> Array:
@@ -42,18 +43,45 @@ def _of_interface(array: Any, interface: Any, device: str) -> Array:
     dtype = name if name in _NAMES else _TYPESTR.get(typestr[1:], typestr)
     address, is_readonly = interface["data"]
     strides, dense, expected = interface.get("strides"), True, int(typestr[2:])
+    trouble = "has another byte order" if typestr[0] == ">" else ""
     if strides is not None:
         for extent, stride in zip(reversed(shape), reversed(strides)):
             dense = dense and (extent <= 1 or stride == expected)
             expected *= extent
-    return Array(shape, dtype, device, address, dense and typestr[0] != ">", not is_readonly)
+    trouble = trouble or ("" if dense else "is not contiguous")
+    return Array(shape, dtype, device, address, not trouble, not is_readonly, trouble)
+
+
+def _of_tensor(tensor: Any) -> Array:
+    trouble, address = _trouble_of(tensor), 0
+    if trouble in ("", "is not contiguous"):
+        try:
+            address = tensor.data_ptr()
+        except RuntimeError:  # a wrapper of another tensor
+            trouble = "is without memory of its own"
+    return Array(tuple(tensor.shape), dtype_name(tensor.dtype), str(tensor.device), address, not trouble, True, trouble)
+
+
+def _trouble_of(tensor: Any) -> str:
+    """Why a kernel cannot read the memory of torch's tensor as it is, or of what looks like one."""
+    fake = getattr(sys.modules.get("torch._subclasses.fake_tensor"), "FakeTensor", ())
+    if isinstance(tensor, fake):
+        return "is without memory (a FakeTensor)"
+    if str(tensor.device) == "meta":
+        return "is without memory (on the device meta)"
+    if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided":
+        return f"has the layout {tensor.layout}"
+    if getattr(tensor, "is_neg", bool)():
+        return "is a negated view whose memory has the other sign"
+    if getattr(tensor, "is_conj", bool)():
+        return "is a conjugated view whose memory has the other sign"
+    return "" if tensor.is_contiguous() else "is not contiguous"
 
 
 def describe(array: Any) -> Array:
     """TypeError: nothing that a kernel could take."""
     if hasattr(array, "data_ptr"):
-        return Array(tuple(array.shape), dtype_name(array.dtype), str(array.device),
-                     array.data_ptr(), bool(array.is_contiguous()), True)
+        return _of_tensor(array)
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is not None:
         device = getattr(getattr(array, "device", None), "id", 0)
@@ -105,6 +133,13 @@ def maker(shape: Sequence[int], dtype: str, device: str) -> Callable[[], Any]:
         strides.append(stride)
         stride *= extent
     return functools.partial(of_compiled, tuple(shape), tuple(reversed(strides)), wanted)
+
+
+def reshaped(array: Any, shape: Sequence[Any]) -> Any:
+    """The same elements with other axes; of memory that is contiguous a view. TypeError: the framework has none."""
+    if not hasattr(array, "reshape"):
+        raise TypeError(f"{type(array).__name__} has no reshape")
+    return array.reshape(tuple(shape))
 
 
 def copy(source: Any, target: Any) -> None:

@@ -8,11 +8,13 @@ are called as the inputs and outputs of NAME, and the gradient of `y` is called 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays
 from ._kernel import Kernel
+from ._plan import DETERMINISTIC, Untuned
+from ._scalars import names_of
 from ._workload import Signature, signature_of
 
 if TYPE_CHECKING:
@@ -39,43 +41,58 @@ class Backward:
         self._known: dict[Any, bool] = {}
         self._known_dims: dict[Any, dict[str, int]] = {}
 
+    def has_dim(self, name: str) -> bool:
+        """Whether the backward kernel has a dim of that name, such as `deterministic`."""
+        return name in self._kernel().rules
+
     def unknown_mode(self, dims: Mapping[str, int]) -> str:
         """A dim of a call that is on and that the kernel does not have; empty: there is none."""
         rules = self._kernel().rules
         modes = [name for name, value in {**self._forward.dims, **dims}.items() if value and name not in rules]
         return modes[0] if modes else ""
 
+    def unknown_scalars(self, scalars: Iterable[str]) -> list[str]:
+        """Scalars of a call that the backward kernel does not have: it would differentiate with the spec's."""
+        known = names_of(self._kernel())
+        return [name for name in scalars if name not in (known or ())]
+
     def is_tuned(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
-                 dims: Mapping[str, int]) -> bool:
+                 dims: Mapping[str, int], scalars: Iterable[str] = ()) -> bool:
         """Can it be launched for these, and gives it all gradients that are wanted?"""
-        key = (*dims.items(), *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
+        key = (*dims.items(), *scalars, self._is_deterministic(),
+               *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._gives_all(inputs, dims) and self._can_launch(inputs, outputs, dims)
+            known = self._known[key] = self._gives_all(inputs, dims, scalars) and self._can_launch(inputs, outputs, dims)
         return known
 
-    def _gives_all(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> bool:
-        mode = self.unknown_mode(dims)
+    def _is_deterministic(self) -> bool:
+        """Whether its results are to be the same bits each time."""
+        torch: Any = sys.modules["torch"]
+        return bool(torch.are_deterministic_algorithms_enabled()) and self.kernel.can_be_deterministic()
+
+    def _gives_all(self, inputs: Sequence[Any], dims: Mapping[str, int], scalars: Iterable[str]) -> bool:
+        mode, foreign = self.unknown_mode(dims), self.unknown_scalars(scalars)
         if mode:
-            self._forward._note(f"inputs need gradients, and {self.kernel.name} knows no {mode}")
+            self._forward.note(f"inputs need gradients, and {self.kernel.name} knows no {mode}")
+        elif foreign:
+            self._forward.note(f"inputs need gradients, and {self.kernel.name} has no scalar {foreign[0]}")
         elif any(one.requires_grad and i not in self.gives for i, one in enumerate(inputs)):
-            self._forward._note(f"an input needs a gradient that {self.kernel.name} does not give")
+            self._forward.note(f"an input needs a gradient that {self.kernel.name} does not give")
         else:
             return True
         return False
 
     def _can_launch(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                     dims: Mapping[str, int]) -> bool:
-        from ._callable import _Untuned
-
         seen = [_arrays.describe(one) for one in inputs]
         made = [_arrays.Array(shape, dtype, seen[0].device, 0, True, True) for shape, dtype in outputs]
         of = {"input": seen, "output": made, "gradient": made}
         arrays = [of[what][i] for what, i in self._places]
         try:
             self.kernel._prepare(arrays, len(arrays), self._dims(arrays, dims), are_tensors=True)
-        except _Untuned as why:
-            self._forward._note(f"inputs need gradients, and of {self.kernel.name} {why}")
+        except Untuned as why:
+            self._forward.note(f"inputs need gradients, and of {self.kernel.name} {why}")
             return False
         return True
 
@@ -88,7 +105,7 @@ class Backward:
     def _dims(self, arrays: Sequence[Any], dims: Mapping[str, int]) -> dict[str, int]:
         """Those of the forward kernel that it has, too; those that nothing tells take the spec's
         defaults."""
-        key = (arrays[0].device, *dims.items())
+        key = (arrays[0].device, self._is_deterministic(), *dims.items())
         if key not in self._known_dims:
             self._known_dims[key] = self._find_dims(str(arrays[0].device), dims)
         return self._known_dims[key]
@@ -103,16 +120,17 @@ class Backward:
         assert snapshot is not None
         defaults = known.problem({}, "", snapshot.target(place.target)).dims
         silent = {name: value for name, value in defaults.items() if name not in told}
-        return {**silent, **given, **self.kernel.dims}
+        more = {DETERMINISTIC: 1} if self._is_deterministic() else {}
+        return {**silent, **given, **self.kernel.dims, **more}
 
     def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any],
-                 dims: Mapping[str, int]) -> tuple[Any, ...]:
+                 dims: Mapping[str, int], scalars: Mapping[str, float]) -> tuple[Any, ...]:
         """A gradient for each input, None for those that it gives none of."""
         of = {"input": inputs, "output": outputs, "gradient": gradients}
-        arrays = [of[what][i] for what, i in self._places]
+        arrays = tuple(of[what][i] for what, i in self._places)
         if all(one is not None for one in arrays):
             try:
-                made = self.kernel(*arrays, scalars=None, **self._dims(arrays, dims))
+                made = self.kernel.without_gradient(arrays, self._dims(arrays, dims), scalars)
                 made = made if isinstance(made, tuple) else (made,)
                 found: list[Any] = [None] * len(inputs)
                 for i, gradient in zip(self._results, made):
@@ -120,24 +138,44 @@ class Backward:
                 return tuple(found)
             except LookupError:
                 pass  # the kernel has said why, once
-        return self._by_fallback(inputs, gradients)
-
-    def _by_fallback(self, inputs: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:
-        torch: Any = sys.modules["torch"]
         if self._forward.fallback is None:
             raise LookupError(f"{self.kernel.name} has nothing to launch, and {self._forward.name} no fallback=")
-        with torch.enable_grad():
-            leaves = [one.detach().requires_grad_(i in self._results) for i, one in enumerate(inputs)]
-            results = self._forward.fallback(*leaves)
+        leaves = [one.detach().requires_grad_(i in self.gives) for i, one in enumerate(inputs)]
+        return self._by_fallback(leaves, gradients, scalars, [i in self.gives for i in range(len(inputs))], False)
+
+    def with_graph(self, inputs: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
+                   needs: Sequence[bool]) -> tuple[Any, ...]:
+        """The fallback's gradient of the inputs that need one, as a function of the inputs and the gradients. The
+        fallback is not None."""
+        torch: Any = sys.modules["torch"]
+        with torch.enable_grad():  # an input that is given twice has two gradients
+            leaves = [one.view_as(one) if is_needed and one.requires_grad else one for one, is_needed in zip(inputs, needs)]
+        needed = [is_needed and one.requires_grad for one, is_needed in zip(leaves, needs)]
+        return self._by_fallback(leaves, gradients, scalars, needed, True)
+
+    def _by_fallback(self, leaves: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
+                     needs: Sequence[bool], create_graph: bool) -> tuple[Any, ...]:
+        torch: Any = sys.modules["torch"]
+        wanted = [i for i, is_needed in enumerate(needs) if is_needed]
+        found: list[Any] = [None] * len(leaves)
+        with torch.enable_grad(), _recorded(torch):
+            results = self._forward.fallback(*leaves, **scalars)  # type: ignore[misc]
             results = results if isinstance(results, (tuple, list)) else (results,)
             pairs = [(result, gradient) for result, gradient in zip(results, gradients)
                      if gradient is not None and result is not None and result.requires_grad]
-            made = torch.autograd.grad([one for one, _ in pairs], [leaves[i] for i in self._results],
-                                       [gradient for _, gradient in pairs], allow_unused=True)
-        found: list[Any] = [None] * len(inputs)
-        for i, gradient in zip(self._results, made):
+            if not pairs or not wanted:
+                return tuple(found)
+            made = torch.autograd.grad([one for one, _ in pairs], [leaves[i] for i in wanted],
+                                       [gradient for _, gradient in pairs], allow_unused=True, create_graph=create_graph)
+        for i, gradient in zip(wanted, made):
             found[i] = gradient
         return tuple(found)
+
+
+def _recorded(torch: Any) -> Any:
+    """Has autograd record operations also within an operator, which runs below it."""
+    excluded = torch._C._dispatch_tls_local_exclude_set() & torch._C._after_autograd_keyset
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
 
 
 def _by_names(forward: Signature, backward: Signature) -> Optional[tuple[list[_Place], list[int]]]:

@@ -175,6 +175,14 @@ class CpuProgram:
         other._local = threading.local()
         return other
 
+    def for_torch(self) -> CpuProgram:
+        """The same: no framework has streams here."""
+        return self
+
+    def scalars(self) -> dict[str, float]:
+        """The floats of its launches, with the values that it was compiled for."""
+        return self._layout.compiled_floats()
+
     def set_scalars(self, values: Mapping[str, float]) -> None:
         """For this thread's next launch. ValueError: as Layout.floats."""
         slots = (getattr(self._local, "slots", None) or self._make_slots())[0]
@@ -197,6 +205,10 @@ class CpuProgram:
         for _, start, place, size in copies:
             if place:
                 ctypes.memmove(place, start, size)
+
+    def launch_among(self, pointers: Sequence[int], arrays: Sequence[Any]) -> None:
+        """As launch."""
+        self.launch(pointers, arrays[0])
 
     def _align(self, pointers: list[int]) -> list[tuple[Any, int, int, int]]:
         """Replaces those that are not aligned. What is to be copied back, with its memory; to 0: nothing."""

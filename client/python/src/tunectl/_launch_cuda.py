@@ -12,8 +12,9 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Optional
 
+from . import _streams
 from ._artifact import Artifact, ArtifactError
 from ._program import LaunchError, Layout, Slots
 
@@ -25,6 +26,7 @@ _LAUNCH_PROGRAMMATIC_SERIALIZATION = 6
 _PORTABLE_CLUSTER = 8
 _TENSOR_MAP_TYPES = {"bool": 0, "i8": 0, "u8": 0, "i16": 1, "u16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5,
                      "f16": 6, "f32": 7, "f64": 8, "bf16": 9, "e4m3": 0}
+_EVENT_DISABLE_TIMING = 2
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 _TENSOR_MAP_BYTES = 128
@@ -141,9 +143,9 @@ class CudaProgram:
         self._launch_kernel = self._driver.cuLaunchKernelEx
         self._local = threading.local()
         self._tensor_maps: dict[tuple[int, int], bytes] = {}
-        torch: Any = sys.modules.get("torch")
-        self._stream_of: Any = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
-        self.device_now = self._device_now_of(torch)
+        self._stream_of: Any = None  # a function of the device: torch's, of a program that takes its tensors
+        self.device_now: Callable[[], int] = functools.partial(int, device)
+        self._of_torch: Optional[CudaProgram] = None
         self._context = ctypes.c_void_p()
         _load_check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device),
                     "cuDevicePrimaryCtxRetain")
@@ -175,8 +177,7 @@ class CudaProgram:
                 raise ArtifactError(f"symbol '{symbol['variable']}' has {size.value} bytes, not {wanted}")
             self._symbols.append((place.value, slot, wanted))
         self._is_plain = not (self._layout.scratch_bytes or self._layout.tensor_maps or self._symbols)
-        if self._is_plain and self._stream_of is not None and len(steps) == 1 and not self._layout.steps[0].zero:
-            self.launch = self._make_plain_launch()  # type: ignore[assignment,method-assign]
+        self._is_simple = self._is_plain and len(steps) == 1 and not self._layout.steps[0].zero
 
     def _function(self, module: Any, step: Mapping[str, Any]) -> Any:
         function = ctypes.c_void_p()
@@ -211,11 +212,21 @@ class CudaProgram:
         self._local.calls = calls = _Calls(self._layout, self._facts, self._functions)
         return calls
 
-    def _device_now_of(self, torch: Any) -> Callable[[], int]:
-        """What says which device is current. Without torch, or with one device, it is ours."""
-        if torch is None or torch.cuda.device_count() == 1:
-            return functools.partial(int, self.device)
-        return getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)  # type: ignore[no-any-return]
+    def for_torch(self) -> CudaProgram:
+        """The same program for torch's tensors, on torch's current stream and device: torch may have come after it was
+        loaded."""
+        if self._of_torch is None:
+            torch: Any = sys.modules["torch"]
+            other = copy.copy(self)
+            other._stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
+                lambda device: torch.cuda.current_stream(device).cuda_stream)
+            if torch.cuda.device_count() > 1:
+                other.device_now = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+            other._of_torch = other
+            if other._is_simple:
+                other.launch = other._make_plain_launch()  # type: ignore[assignment,method-assign]
+            self._of_torch = other
+        return self._of_torch
 
     def made_current(self) -> Any:
         """A context in which the device is torch's current one."""
@@ -225,9 +236,14 @@ class CudaProgram:
         """The same program, with arguments of its own, for calls that set floats before each launch."""
         other = copy.copy(self)
         other._local = threading.local()
+        other._of_torch = other if self._of_torch is self else None
         if other.__dict__.pop("launch", None) is not None:
             other.launch = other._make_plain_launch()  # type: ignore[assignment,method-assign]
         return other
+
+    def scalars(self) -> dict[str, float]:
+        """The floats of its launches, with the values that it was compiled for."""
+        return self._layout.compiled_floats()
 
     def set_scalars(self, values: Mapping[str, float]) -> None:
         """For this thread's next launch. ValueError: as Layout.floats."""
@@ -235,12 +251,36 @@ class CudaProgram:
         calls.slots.put(self._layout.floats(values))
 
     def launch(self, pointers: Sequence[int], like: Any) -> None:
-        """On the current stream of the device, which is the current one; returns at once. LaunchError."""
+        """On the current stream of the framework that `like` is an array of; returns at once. LaunchError. The device
+        is the current one."""
+        stream = self._stream_of(self.device) if self._stream_of is not None else _streams.stream_of(like, self.device)
+        self._launch_on(stream, pointers, like)
+
+    def launch_among(self, pointers: Sequence[int], arrays: Sequence[Any]) -> None:
+        """As launch, for arrays that may be of several frameworks: after what the streams of all were given, and before
+        what they are given next."""
+        stream, *others = _streams.streams_of(arrays, self.device)
+        for other in others:
+            self._order(other, stream)
+        self._launch_on(stream, pointers, arrays[0])
+        for other in others:
+            self._order(stream, other)
+
+    def _order(self, before: int, after: int) -> None:
+        """Has one stream wait for another."""
+        event, driver, pointer = ctypes.c_void_p(), self._driver, ctypes.c_void_p
+        _launch_check(driver.cuEventCreate(ctypes.byref(event), _EVENT_DISABLE_TIMING), "cuEventCreate")
+        try:
+            _launch_check(driver.cuEventRecord(event, pointer(before)), "cuEventRecord")
+            _launch_check(driver.cuStreamWaitEvent(pointer(after), event, 0), "cuStreamWaitEvent")
+        finally:
+            driver.cuEventDestroy_v2(event)
+
+    def _launch_on(self, stream: int, pointers: Sequence[int], like: Any) -> None:
         try:
             calls = self._local.calls
         except AttributeError:
             calls = self._make_calls()
-        stream = self._stream_of(self.device) if self._stream_of is not None else _stream_beside(like)
         if self._is_plain:
             self._pack(calls.memory, 0, *pointers)
         else:
@@ -321,9 +361,3 @@ class CudaProgram:
             _PROMOTIONS.get(plan["l2_promotion_bytes"], -1), int(plan.get("nan_padding", False))), f"tensor map '{plan['name']}'")
         return ctypes.string_at(place, _TENSOR_MAP_BYTES)
 
-
-def _stream_beside(like: Any) -> int:
-    """Of a framework other than torch."""
-    if type(like).__module__.partition(".")[0] == "cupy":
-        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-    return 0

@@ -145,6 +145,15 @@ class Layout:
                 found.append((offset, _float_bytes(name, values[name], dtype) if name in values else compiled))
         return found
 
+    def compiled_floats(self) -> dict[str, float]:
+        """The scalars that are floats, with the values of the measurement."""
+        found = {}
+        for name, places in self._scalars.items():
+            value = self.constants[places[0]][1]
+            kind = ctypes.c_double if len(value) == 8 else ctypes.c_float
+            found[name] = kind.from_buffer_copy(value).value
+        return found
+
     def _add_tensor_map(self, arg: Mapping[str, Any]) -> int:
         place = self._places.get(arg["buffer"])
         if place is None:

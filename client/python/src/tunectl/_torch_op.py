@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuned kernels as operators of torch.library, which torch.compile takes as they are.
+"""Tuned kernels as operators of torch.library, and their gradients.
 
-The look-up is inside the operator, so a graph that was compiled once holds for every shape, and for
-the fallback. The gradient is an autograd.Function around it, entered only where one is needed.
+The look-up is inside the operator, so a graph that was compiled once holds for every shape, and for the fallback. Each
+operator has a kernel of its own for autograd, so that a graph that holds it is as differentiable as the call that was
+recorded: by the kernel's gradient, else by the fallback's operations.
+
+A gradient is an autograd.Function around the launch. Where its backward pass is itself recorded (create_graph=True),
+the gradient is the fallback's, worked out anew with a graph: a second derivative is exact, or an error, never dropped.
 """
 from __future__ import annotations
 
-import itertools
+import collections
+import contextlib
+import hashlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arrays, _unrolled
+from . import _arrays, _fold, _followed, _unrolled
 from ._kernel import Problem
 from ._resolve import dtype_name
 from ._workload import Signature, signature_of
@@ -21,169 +27,364 @@ if TYPE_CHECKING:
     from ._backward import Backward
     from ._callable import TunedKernel
 
-_numbers = itertools.count()
+_names: collections.Counter[str] = collections.Counter()
 _library: Any = None
 
 
-def make(kernel: TunedKernel, backward: Optional[Backward],
-         dims: Mapping[str, int]) -> Callable[..., Any]:
-    """See TunedKernel.op."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None:
-        raise RuntimeError("import torch first: an operator is one of torch's")
-    snapshot = kernel.client()._snapshot
-    known = snapshot.kernel(kernel.name) if snapshot is not None else None
-    if known is None or not known.args:
-        raise LookupError(f"no snapshot describes {kernel.name}: {kernel.client().best(kernel.name).reason}")
-    signature = signature_of(known)
-    plain: Callable[..., Any] = _define(torch, kernel, signature, dims)
-    if kernel.gradient is not None:
-        return _with_gradient(torch, plain, kernel.gradient)
-    if backward is None:
-        return plain
-    return _with_gradient(torch, plain, _define_backward(torch, backward, signature, dims), backward)
+def make(kernel: TunedKernel, dims: Mapping[str, int], scalars: tuple[str, ...]) -> Callable[..., Any]:
+    """The operator of a kernel: of the inputs, folded if need be, and the values of the scalars. LookupError: no
+    snapshot describes the kernel."""
+    torch: Any = sys.modules["torch"]
+    signature = signature_of(kernel._known())
+    name = _name_of(kernel, dims, scalars)
+    backward = kernel.backward() if kernel.gradient is None else None
+    gradient = _Gradient(torch, kernel, backward, dims, scalars, name) if backward is not None else None
+    operator = _define(torch, kernel, signature, dims, scalars, name, gradient)
+
+    def call(*all_of: Any) -> Any:
+        return _folded(kernel, dims, len(signature.inputs), all_of, operator)
+
+    call.operator, call.gradient = operator, gradient  # type: ignore[attr-defined]
+    return call
 
 
-def in_graph(kernel: TunedKernel, dims: Mapping[str, int]) -> Callable[..., Any]:
+def function(kernel: TunedKernel, count: int, dims: Mapping[str, int], followed: Callable[..., Any], expression: str,
+             names: Mapping[str, Any]) -> Callable[..., Any]:
+    """`op()`'s function of tensors: launches plans as a plain call does, where nobody follows."""
+    torch: Any = sys.modules["torch"]
+    names = {**names, "compiling": torch.compiler.is_dynamo_compiling}
+    return _unrolled.operator(kernel._plans, count, dims, followed, followed, f"compiling() or {expression}", names)
+
+
+def in_graph(kernel: TunedKernel, dims: Mapping[str, int], scalars: tuple[str, ...], dtypes: Sequence[Any],
+             is_transformed: bool) -> Callable[..., Any]:
     """A call of the kernel where torch.compile follows it: its operator, or the fallback, which then is compiled like
-    the code around it, where there is no operator or a gradient is wanted that the operator does not give."""
+    the code around it, where there is no operator, a gradient is wanted that the operator does not give, or a transform
+    of torch.func is compiled."""
     torch: Any = sys.modules["torch"]
     fallback = kernel.fallback
+    given = kernel._checked(dict.fromkeys(scalars, 1.0))
+
+    def fall_back(*all_of: Any) -> Any:
+        assert fallback is not None
+        count = len(all_of) - len(given)
+        return fallback(*all_of[:count], **dict(zip(scalars, all_of[count:])))
+
+    if is_transformed and fallback is not None:
+        kernel.note("a transform of torch.func is compiled with the call, which needs PyTorch's own operations")
+        return fall_back
     try:
-        operator = kernel.op(**dims)
+        through = kernel._through(dims, scalars).operator  # type: ignore[attr-defined]
     except LookupError as error:
         if fallback is None:
             raise
-        kernel._note(str(error))
-        return fallback
-    backward = kernel.backward() if kernel.gradient is None else None
-    if backward is not None and backward.unknown_mode(dims):
-        backward = None
-    gives_all, gives = kernel.gradient is not None, backward.gives if backward is not None else frozenset()
+        kernel.note(str(error))
+        return fall_back
+    gives = _gives(kernel, dims, scalars)
+    count = len(signature_of(kernel._known()).inputs)
+    folding = kernel.folding(_dtype_of(kernel, dtypes), dims)
 
-    def call(*inputs: Any) -> Any:
-        if not gives_all and torch.is_grad_enabled():
+    def call(*all_of: Any) -> Any:
+        inputs, values = all_of[:count], all_of[count:]
+        if gives is not None and torch.is_grad_enabled():
             for i, one in enumerate(inputs):
                 if one.requires_grad and i not in gives:
                     if fallback is None:
                         raise LookupError(f"{kernel.name} gives no gradient of input {i}, and has no fallback=")
-                    return fallback(*inputs)
-        return operator(*inputs)
+                    return fall_back(*all_of)
+        folded = None
+        if folding is not None and folding.is_needed([one.dim() for one in inputs]):
+            folded = folding.fold([one.shape for one in inputs])
+            inputs = tuple([one.reshape(shape) for one, shape in zip(inputs, folded.inputs)])
+        results = through(*inputs, *values)
+        if folded is not None:
+            results = _fold.unfold(results, folded.lead, folded.outputs)
+        if fallback is not None and torch._C._is_any_autocast_enabled():
+            plain = fall_back(*all_of)  # of which nothing is left in the graph where its dtypes are the kernel's
+            if not _have_same_dtypes(plain, results):
+                return plain
+        return results
 
     return call
 
 
-def _schema(signature: Signature) -> str:
+def _have_same_dtypes(left: Any, right: Any) -> bool:
+    left = left if isinstance(left, (tuple, list)) else (left,)
+    right = right if isinstance(right, (tuple, list)) else (right,)
+    for one, other in zip(left, right):
+        if one is not None and one.dtype != other.dtype:
+            return False
+    return True
+
+
+def _dtype_of(kernel: TunedKernel, dtypes: Sequence[Any]) -> str:
+    """The problem's, by the dtypes of the inputs."""
+    args = signature_of(kernel._known()).inputs
+    return next((dtype_name(dtype) for arg, dtype in zip(args, dtypes) if arg["dtype"] == "dtype"), "")
+
+
+def _gives(kernel: TunedKernel, dims: Mapping[str, int], scalars: Sequence[str]) -> Optional[frozenset[int]]:
+    """Of which inputs it gives gradients; None: of all, by gradient=."""
+    if kernel.gradient is not None:
+        return None
+    backward = kernel.backward()
+    if backward is None or backward.unknown_mode(dims) or backward.unknown_scalars(scalars):
+        return frozenset()
+    return backward.gives
+
+
+def _folded(kernel: TunedKernel, dims: Mapping[str, int], count: int, all_of: Sequence[Any],
+            operator: Callable[..., Any]) -> Any:
+    inputs, values = all_of[:count], all_of[count:]
+    if len(inputs) == count:
+        folding = kernel.folding(_dtype_of(kernel, [one.dtype for one in inputs]), dims)
+        if folding is not None and folding.is_needed([one.dim() for one in inputs]):
+            folded = folding.fold([one.shape for one in inputs])
+            results = operator(*[one.reshape(shape) for one, shape in zip(inputs, folded.inputs)], *values)
+            return _fold.unfold(results, folded.lead, folded.outputs)
+    return operator(*all_of)
+
+
+def _schema(signature: Signature, scalars: Sequence[str]) -> str:
     inputs = []
     for i, arg in enumerate(signature.inputs):
         mutated = f"({chr(ord('a') + i)}!)" if arg.get("role") == "inout" else ""
         inputs.append(f"Tensor{mutated} {arg['name']}")
     results = ", ".join(["Tensor"] * len(signature.outputs))
-    return f"({', '.join(inputs)}) -> ({results})"
+    return f"({', '.join([*inputs, *[f'float scalar_{name}' for name in scalars]])}) -> ({results})"
 
 
-def _define(torch: Any, kernel: TunedKernel, signature: Signature,
-            dims: Mapping[str, int]) -> Callable[..., Any]:
-    """The operator; where nobody but us would see its call, what it runs."""
+def _name_of(kernel: TunedKernel, dims: Mapping[str, int], scalars: Sequence[str]) -> str:
+    """What the operator is. A compiler keeps graphs by such names from one process to the next, so another source, a
+    fallback or a gradient of other code has another name; of the same there may be several, which are numbered."""
+    known, backward = kernel._known(), kernel.backward() if kernel.gradient is None else None
+    identity = (known.hash, backward.kernel._known().hash if backward is not None else "", _code_of(kernel.fallback),
+                _code_of(kernel.gradient))
+    digest = hashlib.sha256(repr(identity).encode()).hexdigest()[:8]
+    parts = [kernel.name, *[f"{name}_{value}" for name, value in sorted({**kernel.dims, **dims}.items())], *scalars, digest]
+    name = re.sub(r"\W", "_", "_".join(parts))
+    _names[name] += 1
+    return name if _names[name] == 1 else f"{name}_{_names[name]}"
+
+
+def _code_of(function: Any) -> Any:
+    """What tells functions of other code apart."""
+    code = function if hasattr(function, "co_code") else getattr(function, "__code__", None)
+    if code is None:
+        return str(type(function))
+    consts = [_code_of(one) if hasattr(one, "co_code") else one for one in code.co_consts]
+    return code.co_code, consts, code.co_names, getattr(function, "__qualname__", "")
+
+
+def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping[str, int],
+            scalars: Sequence[str], name: str, gradient: Optional[_Gradient]) -> Any:
+    count = len(signature.inputs)
+    _own_library(torch).define(name + _schema(signature, scalars))
+
+    def describe(*all_of: Any) -> Any:
+        results = _shapes(torch, kernel, all_of[:count], dims)
+        return results[0] if len(results) == 1 else results if results else None
+
+    def run(*all_of: Any) -> Any:
+        results = kernel.without_gradient(all_of[:count], dims, dict(zip(scalars, all_of[count:])))
+        made = results if isinstance(results, (tuple, list)) else (results,)
+        if signature.outputs and any(one is None for one in made):
+            results = tuple(_unknown(wanted) if one is None else one
+                            for one, wanted in zip(made, _shapes(torch, kernel, all_of[:count], dims)))
+            return results[0] if len(results) == 1 else results
+        return results
+
+    function: Any = None
+
+    def under_autograd(keys: Any, *all_of: Any) -> Any:
+        nonlocal function
+        inputs = all_of[:count]
+        if not torch.is_grad_enabled() or not any(one.requires_grad for one in inputs):
+            return operator.redispatch(keys & torch._C._after_autograd_keyset, *all_of)
+        gives = _gives(kernel, dims, scalars)
+        missing = [i for i, one in enumerate(inputs) if one.requires_grad and gives is not None and i not in gives]
+        if missing:
+            if kernel.fallback is None:
+                raise RuntimeError(f"{kernel.name} gives no gradient of input {missing[0]}: detach it, or give gradient= or "
+                                   "fallback= to tunectl.kernel")
+            kernel.note(f"input {missing[0]} needs a gradient that {kernel.name} does not give")
+            return kernel.fallback(*inputs, **dict(zip(scalars, all_of[count:])))
+        if function is None:
+            function = _function(torch, kernel, count, scalars, operator, gradient)
+        return function.apply(*all_of)
+
+    operator = _implement(torch, name, run, describe, under_autograd)
+    return operator
+
+
+def _own_library(torch: Any) -> Any:
     global _library
     if _library is None:
         _library = torch.library.Library("tunectl", "FRAGMENT")
-    name = re.sub(r"\W", "_", f"{kernel.name}_{next(_numbers)}")
-    _library.define(name + _schema(signature))
-
-    def run(*inputs: Any) -> Any:
-        return kernel.without_gradient(inputs, dims)
-
-    def describe(*inputs: Any) -> Any:
-        results = _shapes(torch, kernel, inputs, dims)
-        return results[0] if len(results) == 1 else results if results else None
-
-    operator = _implement(torch, name, run, describe)
-
-    def without_plan(*inputs: Any) -> Any:
-        if any(one.is_meta for one in inputs):  # which have no elements
-            return operator(*inputs)
-        return kernel.without_gradient(inputs, dims)
-
-    return _unrolled.operator(kernel._plans, len(signature.inputs), dims, operator, without_plan, *_followed(torch))
+    return _library
 
 
-def _followed(torch: Any) -> tuple[str, dict[str, Any]]:
-    """An expression, and its names: whether anyone follows operators, as a compiler, a mode, a transform, a tracer or a
-    profiler does.
-
-    Torch's dispatcher costs as much as a launch, and a plain call has no need of it. Of a torch that does not tell,
-    every call goes through it.
-    """
-    try:
-        names = {"compiling": torch.compiler.is_dynamo_compiling, "modes": torch._C._len_torch_dispatch_stack,
-                 "functions": torch._C._len_torch_function_stack, "tracing": torch._C._get_tracing_state,
-                 "transform": torch._C._functorch.peek_interpreter_stack, "profiler": torch.autograd.profiler,
-                 "plain": frozenset((torch.Tensor, torch.nn.Parameter))}
-        torch.autograd.profiler._is_profiler_enabled  # noqa: B018
-    except AttributeError:
-        return "True", {}
-    return ("compiling() or modes() or functions() or transform() is not None or tracing() is not None "
-            "or profiler._is_profiler_enabled"), names
+def _unknown(like: Any) -> Any:
+    """For an output that the fallback does not give: an operator has no None."""
+    return like.fill_(float("nan")) if like.dtype.is_floating_point else like.zero_()
 
 
-def _implement(torch: Any, name: str, run: Callable[..., Any], describe: Callable[..., Any]) -> Any:
-    """The operator of a name that is defined. Autograd passes it by: its gradient is another function's."""
+def _implement(torch: Any, name: str, run: Callable[..., Any], describe: Callable[..., Any],
+               under_autograd: Callable[..., Any]) -> Any:
+    """The operator of a name that is defined."""
     for device in ("CPU", "CUDA"):
         _library.impl(name, run, device)
-        _library.impl(name, torch.library.fallthrough_kernel, f"Autograd{device}")
+    _library.impl(name, under_autograd, "Autograd", with_keyset=True)
     torch.library.register_fake(f"tunectl::{name}", describe, lib=_library)
     return getattr(torch.ops.tunectl, name).default
 
 
-def _define_backward(torch: Any, backward: Backward, signature: Signature,
-                     dims: Mapping[str, int]) -> Callable[..., Any]:
-    """An operator that takes inputs, outputs and gradients, and gives the gradient of each input."""
-    assert _library is not None
-    inputs, outputs = len(signature.inputs), len(signature.outputs)
-    plain = (torch.Tensor, torch.nn.Parameter)
-    tensors = [f"Tensor i{i}" for i in range(inputs)] + [f"Tensor o{i}" for i in range(outputs)]
-    tensors += [f"Tensor? g{i}" for i in range(outputs)]
-    name = re.sub(r"\W", "_", f"{backward.kernel.name}_{next(_numbers)}")
-    _library.define(f"{name}({', '.join(tensors)}) -> ({', '.join(['Tensor'] * inputs)})")
+def differentiable(kernel: TunedKernel, count: int, dims: Mapping[str, int], scalars: tuple[str, ...]) -> Any:
+    """The autograd.Function of a call that nobody follows."""
+    key = ("function", *sorted(dims.items()), scalars)
+    with kernel._lock:
+        if key not in kernel._ops:
+            def launch(*all_of: Any) -> Any:
+                return kernel.without_gradient(all_of[:count], dims, dict(zip(scalars, all_of[count:])))
 
-    def work_out(given: Any, made: Any, gradients: Any) -> tuple[Any, ...]:
-        if not torch.is_grad_enabled():
-            return backward(given, made, gradients, dims)
-        with torch.no_grad():
-            return backward(given, made, gradients, dims)
+            gradient = kernel._through(dims, scalars).gradient  # type: ignore[attr-defined]
+            kernel._ops[key] = _function(sys.modules["torch"], kernel, count, scalars, launch, gradient)
+        return kernel._ops[key]
 
-    def run(*all_of: Any) -> Any:
-        found = work_out(all_of[:inputs], all_of[inputs:inputs + outputs], all_of[inputs + outputs:])
-        made = [torch.empty(0) if one is None else one for one in found]
-        return made[0] if inputs == 1 else tuple(made)
 
-    def describe(*all_of: Any) -> Any:
-        made = [torch.empty_like(one) if i in backward.gives else torch.empty(0)
-                for i, one in enumerate(all_of[:inputs])]
-        return made[0] if inputs == 1 else tuple(made)
+def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str], launch: Callable[..., Any],
+              by_kernel: Optional[_Gradient]) -> Any:
+    """An autograd.Function around a launch of inputs and values of scalars. by_kernel: None where gradient= is given."""
+    constant = by_kernel.backward.not_differentiable if by_kernel is not None else ()
 
-    op = _implement(torch, name, run, describe)
-    is_followed = _unrolled.condition(*_followed(torch))
+    class Differentiable(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(context: Any, *all_of: Any) -> Any:
+            results = launch(*all_of)
+            outputs = results if isinstance(results, tuple) else (results,)
+            context.scalars = dict(zip(scalars, all_of[count:]))
+            context.autocast = torch._C._is_any_autocast_enabled() and _followed.autocast_state(torch, all_of[0].device.type)
+            context.save_for_backward(*all_of[:count], *outputs)
+            if by_kernel is not None:
+                context.set_materialize_grads(False)
+            silent = [outputs[i] for i in constant if outputs[i] is not None]  # a fallback may leave one out
+            if silent:
+                context.mark_non_differentiable(*silent)
+            return results
 
-    def gradient(given: Any, made: Any, gradients: Any) -> Any:
-        if not is_followed() and all(type(one) in plain for one in given):
-            return work_out(given, made, gradients)
-        found = op(*given, *made, *gradients)
+        @staticmethod
+        def backward(context: Any, *gradients: Any) -> Any:
+            saved = context.saved_tensors
+            given, made = saved[:count], saved[count:]
+            dense = tuple(one.contiguous() if one is not None else None for one in gradients)
+            if kernel.gradient is not None:
+                more = {"scalars": context.scalars} if scalars else {}
+                found = kernel.gradient(given, made, dense, **more)
+            else:
+                assert by_kernel is not None
+                with _under(torch, given[0].device.type, context.autocast):
+                    found = by_kernel(given, made, dense, context.scalars, context.needs_input_grad[:count])
+            return (*found, *[None] * len(scalars))
+
+    return Differentiable
+
+
+def _under(torch: Any, device: str, autocast: Any) -> Any:
+    """The autocast that the forward pass was under, for what the fallback works out of it."""
+    if not autocast and not torch._C._is_any_autocast_enabled():
+        return contextlib.nullcontext()
+    return torch.autocast(device, dtype=autocast or None, enabled=bool(autocast))
+
+
+class _Gradient:
+    """Gradients by the backward kernel: a function of inputs, outputs, gradients, scalars and which inputs need one, that
+    gives the gradient of each input. Its operator, for those who follow, has a name made of the forward's."""
+
+    def __init__(self, torch: Any, kernel: TunedKernel, backward: Backward, dims: Mapping[str, int], scalars: Sequence[str],
+                 name: str) -> None:
+        signature = signature_of(kernel._known())
+        self.backward = backward
+        self._torch, self._kernel, self._dims, self._scalars = torch, kernel, dims, scalars
+        self._inputs, self._outputs = len(signature.inputs), len(signature.outputs)
+        self._is_followed = _unrolled.condition(*_followed.condition(torch))
+        self._plain = _followed.plain_types(torch)
+        self._operator = self._define(f"{name}_gradient")
+
+    def __call__(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float], needs: Sequence[bool]) -> Any:
+        if self._torch.is_grad_enabled():
+            return self._again(given, made, gradients, values, needs)
+        if not (self._is_followed() and _followed.sees_operators(self._torch)) and all(
+                type(one) in self._plain for one in given):
+            return self._work_out(given, made, gradients, values)
+        found = self._operator(*given, *made, *gradients, *values.values())
         found = found if isinstance(found, (tuple, list)) else (found,)
-        return tuple(one if i in backward.gives else None for i, one in enumerate(found))
+        return tuple(one if i in self.backward.gives else None for i, one in enumerate(found))
 
-    return gradient
+    def _work_out(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float]) -> tuple[Any, ...]:
+        with self._torch.no_grad():
+            return self.backward(given, made, gradients, self._dims, values)
+
+    def _again(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float],
+               needs: Sequence[bool]) -> tuple[Any, ...]:
+        """With a graph by the fallback, or with an error in the place of one."""
+        if self._kernel.fallback is None:
+            return _not_twice(self._torch, self._kernel.name, self._work_out(given, made, gradients, values))
+        self._kernel.note("a gradient that is differentiated again (create_graph=True)")
+        return self.backward.with_graph(given, gradients, values, needs)
+
+    def _define(self, name: str) -> Any:
+        """An operator that takes inputs, outputs, gradients and scalars, and gives the gradient of each input, of no
+        elements where there is none."""
+        torch, inputs, outputs = self._torch, self._inputs, self._outputs
+        tensors = [f"Tensor i{i}" for i in range(inputs)] + [f"Tensor? o{i}" for i in range(outputs)]
+        tensors += [f"Tensor? g{i}" for i in range(outputs)] + [f"float scalar_{name}" for name in self._scalars]
+        _own_library(torch).define(f"{name}({', '.join(tensors)}) -> ({', '.join(['Tensor'] * inputs)})")
+
+        def parts(all_of: Sequence[Any]) -> tuple[Any, Any, Any, dict[str, float]]:
+            end = inputs + outputs
+            return (all_of[:inputs], all_of[inputs:end], all_of[end:end + outputs],
+                    dict(zip(self._scalars, all_of[end + outputs:])))
+
+        def whole(found: Sequence[Any]) -> Any:
+            made = [torch.empty(0) if one is None else one for one in found]
+            return made[0] if inputs == 1 else tuple(made)
+
+        def run(*all_of: Any) -> Any:
+            return whole(self._work_out(*parts(all_of)))
+
+        def describe(*all_of: Any) -> Any:
+            return whole([torch.empty_like(one, memory_format=torch.contiguous_format) if i in self.backward.gives else None
+                          for i, one in enumerate(all_of[:inputs])])
+
+        def under_autograd(keys: Any, *all_of: Any) -> Any:
+            given, made, gradients, values = parts(all_of)
+            if not torch.is_grad_enabled() or not any(
+                    one is not None and one.requires_grad for one in (*given, *gradients)):
+                return operator.redispatch(keys & torch._C._after_autograd_keyset, *all_of)
+            return whole(self._again(given, made, gradients, values, [i in self.backward.gives for i in range(inputs)]))
+
+        operator = _implement(torch, name, run, describe, under_autograd)
+        return operator
+
+
+def _not_twice(torch: Any, name: str, found: Sequence[Any]) -> tuple[Any, ...]:
+    """The gradients, with an error in their graph: to drop a second derivative would be wrong in silence."""
+    some = [one for one in found if one is not None]
+    error = torch._C._functions.DelayedError(
+        f"{name} has no second derivative: give fallback=, or gradient= of PyTorch's operations, to tunectl.kernel".encode(),
+        len(some))
+    marked = error(*[one.detach().requires_grad_() for one in some])
+    left = iter(marked if isinstance(marked, (tuple, list)) else (marked,))
+    return tuple(None if one is None else next(left) for one in found)
 
 
 def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mapping[str, int]) -> Any:
     """The outputs without their elements. An axis that is a dim stays symbolic."""
+    known = kernel._known()
     snapshot = kernel.client()._snapshot
     assert snapshot is not None
-    known = snapshot.kernel(kernel.name)
-    assert known is not None
     signature = signature_of(known)
-    seen: dict[str, Any] = {**kernel.dims, **dims}
+    seen: dict[str, Any] = {name: value for name, value in {**kernel.dims, **dims}.items() if name in known.rules}
     for arg, one in zip(signature.inputs, inputs):
         if len(arg["shape"]) == one.dim():
             seen |= {text: one.shape[axis] for axis, text in enumerate(arg["shape"])
@@ -201,39 +402,3 @@ def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mappin
         wanted = getattr(torch, _arrays.dtype_in_full(known.dtype(arg, problem, target)))
         results.append(torch.empty(shape, dtype=wanted, device=inputs[0].device))
     return tuple(results)
-
-
-def _with_gradient(torch: Any, plain: Any, gradient: Callable[..., Any],
-                   backward_kernel: Optional[Backward] = None) -> Callable[..., Any]:
-    constant = backward_kernel.not_differentiable if backward_kernel is not None else ()
-
-    class Differentiable(torch.autograd.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(context: Any, *inputs: Any) -> Any:
-            results = plain(*inputs)
-            outputs = results if isinstance(results, tuple) else (results,)
-            context.count = len(inputs)
-            context.save_for_backward(*inputs, *outputs)
-            if backward_kernel is not None:
-                context.set_materialize_grads(False)
-            if constant:  # torch.compile takes no call that marks nothing
-                context.mark_non_differentiable(*[outputs[i] for i in constant])
-            return results
-
-        @staticmethod
-        def backward(context: Any, *gradients: Any) -> Any:
-            saved = context.saved_tensors
-            dense = tuple(one.contiguous() if one is not None else None for one in gradients)
-            return tuple(gradient(saved[:context.count], saved[context.count:], dense))
-
-    def call(*inputs: Any) -> Any:
-        if torch.is_grad_enabled() and any(one.requires_grad for one in inputs):
-            if backward_kernel is not None:
-                for i, one in enumerate(inputs):
-                    if one.requires_grad and i not in backward_kernel.gives:
-                        raise RuntimeError(f"{backward_kernel.kernel.name} gives no gradient of input {i}: detach it, "
-                                           f"or give gradient= to tunectl.kernel")
-            return Differentiable.apply(*inputs)
-        return plain(*inputs)
-
-    return call

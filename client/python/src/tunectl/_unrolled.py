@@ -27,23 +27,24 @@ def _code(source: str, name: str) -> types.CodeType:
 
 
 def launch(program: Any, inputs: int, makers: Sequence[Callable[[], Any]], changed: Sequence[int],
-           bump: Callable[[Any], Any]) -> Callable[..., Any]:
+           bump: Callable[[Any], Any], lazy: str = "") -> Callable[..., Any]:
     """A function of that many tensors that launches the program on them and on new outputs.
 
     It gives the outputs, as None, one, or a tuple. False: the tensors do not lie as the kernel needs them.
 
     changed  which of the inputs the kernel writes to
     bump     tells autograd that a tensor was
+    lazy     a method of tensors that is true of one whose memory has other values than itself, such as "is_neg"
     """
     given, new = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(len(makers))]
     makes = {f"make_{y}": make for y, make in zip(new, makers)}
     # New tensors lie as an allocator has them.
     return _launch(program, given, new, [*[f"{y} = make_{y}()" for y in new], *[f"p{y} = {y}.data_ptr()" for y in new]],
-                   [f"bump(x{i})" for i in changed], {**makes, "bump": bump})
+                   [f"bump(x{i})" for i in changed], {**makes, "bump": bump}, lazy)
 
 
 def launch_into(program: Any, sizes: Sequence[int], outputs: int, changed: Sequence[int], bump: Callable[[Any], Any],
-                refuse: Callable[[int, int], Any]) -> Callable[..., Any]:
+                refuse: Callable[[int, int], Any], lazy: str = "") -> Callable[..., Any]:
     """The same, with the outputs behind the inputs.
 
     sizes   in bytes, of all
@@ -56,15 +57,19 @@ def launch_into(program: Any, sizes: Sequence[int], outputs: int, changed: Seque
                           f"p{every[other]} < p{every[at]} + {sizes[at]}:", f"    refuse({at}, {other})")]
     written = [every[i] for i in (*changed, *range(inputs, len(sizes)))]
     return _launch(program, every, every[inputs:], apart, [f"bump({one})" for one in written],
-                   {"bump": bump, "refuse": refuse})
+                   {"bump": bump, "refuse": refuse}, lazy)
 
 
 def _launch(program: Any, given: Sequence[str], results: Sequence[str], before: Sequence[str], after: Sequence[str],
-            more: Mapping[str, Any]) -> Callable[..., Any]:
+            more: Mapping[str, Any], lazy: str) -> Callable[..., Any]:
+    bad = f" or {' or '.join(f'{x}.{lazy}()' for x in given)}" if lazy else ""
     pointers = dict.fromkeys(f"p{tensor}" for tensor in [*given, *results])
     body = ["if device_now() != device:", "    with made_current():", f"        return launch({', '.join(given)})",
-            f"if not ({' and '.join(f'{x}.is_contiguous()' for x in given)}):", "    return False",
-            *[f"p{x} = {x}.data_ptr()" for x in given],
+            f"if not ({' and '.join(f'{x}.is_contiguous()' for x in given)}){bad}:", "    return False",
+            "try:",
+            *[f"    p{x} = {x}.data_ptr()" for x in given],
+            "except RuntimeError:",  # a wrapper of another tensor has no memory
+            "    return False",
             f"if ({' | '.join(f'p{x}' for x in given)}) % alignment or not ({' and '.join(f'p{x}' for x in given)}):",
             "    return False",
             *before,
@@ -77,25 +82,31 @@ def _launch(program: Any, given: Sequence[str], results: Sequence[str], before: 
 
 
 def operator(plans: Mapping[Any, Optional[Any]], inputs: int, dims: Mapping[str, int], through: Callable[..., Any],
-             without_plan: Callable[..., Any], followed: str, names: Mapping[str, Any]) -> Callable[..., Any]:
-    """A function of that many tensors that launches their plan, of a TunedKernel's table.
+             without_plan: Callable[..., Any], followed: str, names: Mapping[str, Any],
+             outputs: int = 0) -> Callable[..., Any]:
+    """A function of that many tensors that launches their plan, of a TunedKernel's table. The last `outputs` of them are
+    what the kernel writes to.
 
     through       the operator, which is called where somebody follows operators, and for tensors of kinds of their own
     without_plan  called where there is none, or where the tensors do not lie as it needs them
-    followed      an expression of `names`; where they have "plain", the types of tensors that have plans
+    followed      an expression of `names`. They may have `plain`, the types of tensors that have plans, `grad`, which says
+                  whether gradients are recorded, and `with_gradient`, which is called if so and a tensor requires one
     """
     given = [f"x{i}" for i in range(inputs)]
     every = ", ".join(given)
     kinds = [f"type({x}) not in plain" for x in given] if "plain" in names else []
-    key = [f"dim{i}" for i in range(len(dims))] + ["0"] + [f"({x}.shape, {x}.dtype, {x}.device)" for x in given]
+    key = [f"dim{i}" for i in range(len(dims))] + [str(outputs)] + [f"({x}.shape, {x}.dtype, {x}.device)" for x in given]
     body = [f"if {' or '.join([followed, *kinds])}:",
             f"    return through({every})",
             f"plan = find(({', '.join(key)}, ))",
             "if plan is not None:",
-            f"    results = plan.launch({every})",
+            f"    results = plan.{'into' if outputs else 'launch'}({every})",
             "    if results is not False:",
             "        return results",
             f"return without_plan({every})"]
+    if "grad" in names:
+        body[2:2] = [f"if ({' or '.join(f'{x}.requires_grad' for x in given)}) and grad():",
+                     f"    return with_gradient({every})"]
     uses = {"find": plans.get, "through": through, "without_plan": without_plan,
             **{f"dim{i}": dim for i, dim in enumerate(dims.items())}, **names}
     return _made("call", given, body, uses)

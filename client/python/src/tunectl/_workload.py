@@ -26,10 +26,11 @@ def signature_of(kernel: Kernel) -> Signature:
 
 def usage(name: str, signature: Signature) -> str:
     """"rope(q[seq, heads], ...)"."""
-    return f"{name}({', '.join(_place(arg) for arg in signature.inputs)})"
+    return f"{name}({', '.join(place_of(arg) for arg in signature.inputs)})"
 
 
-def _place(arg: Mapping[str, Any]) -> str:
+def place_of(arg: Mapping[str, Any]) -> str:
+    """"x[rows, cols]"."""
     return f"{arg['name']}[{', '.join(arg['shape'])}]"
 
 
@@ -58,7 +59,7 @@ def dims_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence[
     missing = [name for name in kernel.rules if name not in dims]
     if missing:
         wanted = ", ".join(f"{name}=..." for name in missing)
-        why = "; ".join(others) or f"the shapes of {', '.join(map(_place, args))} do not tell {', '.join(missing)}"
+        why = "; ".join(others) or f"the shapes of {', '.join(map(place_of, args))} do not tell {', '.join(missing)}"
         raise ValueError(f"{kernel.name}: {why}: give {'such an array, or ' if others else ''}{wanted} to tunectl.kernel "
                          f"or to the call")
     return dims
@@ -74,12 +75,13 @@ def dtype_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence
 
 
 def why_not_taken(kernel: Kernel, arg: Mapping[str, Any], array: Array, answer: Answer,
-                  target: Target) -> str:
-    """Why an array is not what the kernel was compiled for; empty: it is. ValueError for a shape that
-    contradicts the dims."""
+                  target: Target, has_outputs: bool) -> str:
+    """Why an array is not what the kernel was compiled for; empty: it is. ValueError for a shape that contradicts the
+    dims. has_outputs: the caller gives the outputs, too, so that their shape is no question."""
     problem = Problem(dict(answer.dims), answer.dtype)
     shape = kernel.shape(arg, problem, target)
-    if _count(shape) != _count(array.shape):
+    is_view = has_outputs and len(array.shape) != len(shape) or _count(shape) == 1
+    if _count(shape) != _count(array.shape) or not is_view and array.shape != shape:
         raise ValueError(f"{kernel.name}: {arg['name']} has the axes {list(array.shape)}, where "
                          f"[{', '.join(arg['shape'])}] was expected, which is {list(shape)}")
     wanted = kernel.dtype(arg, problem, target)

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the arrays of a call to its plan: what is launched for arrays of these shapes and dtypes on this device.
+
+`Planner` asks the snapshot which record answers, takes its artifact if that was compiled for these very sizes from
+today's source, loads it, and keeps the launch in a table. Where there is nothing to launch, the plan is None, and a note
+says why: TunedKernel (_callable.py) then runs the fallback. The notes are the only thing that a caller sees of it.
+"""
+from __future__ import annotations
+
+import operator
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _arrays, _client, _fold, _workload
+from ._answer import Answer
+from ._artifact import Artifact, ArtifactError
+from ._expression import ExpressionError
+from ._kernel import Kernel, Problem
+from ._launch import Launch, as_result, load
+
+if TYPE_CHECKING:
+    from ._backward import Backward
+
+_PLANS_MAX = 4096
+DETERMINISTIC = "deterministic"  # a dim whose form 1 gives the same bits each time
+
+_UNSOUGHT = object()
+facts_of = operator.attrgetter("shape", "dtype", "device")
+
+
+class Untuned(Exception):
+    """Why a call runs the fallback. `is_final`: another call of this shape would, too."""
+
+    def __init__(self, why: str, is_final: bool = True) -> None:
+        super().__init__(why)
+        self.is_final = is_final
+
+
+class FoldedLaunch:
+    """The plan of arrays with more axes than the kernel's args: calls the kernel with fewer, and gives the results theirs.
+
+    kernel  the TunedKernel
+
+    Its gradient is that of the views and of the call between them.
+    """
+
+    def __init__(self, kernel: Any, folded: _fold.Folded, inputs: Sequence[tuple[int, ...]],
+                 outputs: Sequence[tuple[int, ...]], of_outputs: Sequence[tuple[int, ...]]) -> None:
+        self._kernel, self._folded = kernel, folded
+        self._inputs = [shape if shape != given else None for given, shape in zip(inputs, folded.inputs)]
+        self._outputs = [shape if shape != given else None for given, shape in zip(outputs, of_outputs)]
+
+    def launch(self, *inputs: Any) -> Any:
+        return self.call(inputs, (), None, {})
+
+    def into(self, *arrays: Any) -> Any:
+        count = len(self._inputs)
+        return self.call(arrays[:count], arrays[count:], None, {})
+
+    def call(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
+             dims: Mapping[str, int]) -> Any:
+        """False: an array is not contiguous, so that it has no view of fewer axes."""
+        given = [one if shape is None else _flattened(one, shape) for one, shape in zip(inputs, self._inputs)]
+        into = [one if shape is None else _flattened(one, shape) for one, shape in zip(outputs, self._outputs)]
+        if any(one is None for one in given) or any(one is None for one in into):
+            return False
+        results = self._kernel(*given, out=into or None, scalars=scalars, **dims)
+        return as_result(outputs) if outputs else _fold.unfold(results, self._folded.lead, self._folded.outputs)
+
+
+def _flattened(array: Any, shape: tuple[int, ...]) -> Any:
+    """A view with other axes; None: the array has none."""
+    if hasattr(array, "data_ptr"):
+        return array.reshape(shape) if array.is_contiguous() else None
+    return _arrays.reshaped(array, shape) if _arrays.describe(array).is_contiguous else None
+
+
+class Planner:
+    """What TunedKernel knows of its kernel. Thread-safe."""
+
+    def __init__(self, name: str, fallback: Optional[Callable[..., Any]], gradient: Optional[Callable[..., Any]],
+                 dims: Mapping[str, int], scalars: Mapping[str, float]) -> None:
+        self.name = name
+        self.fallback = fallback
+        self.gradient = gradient
+        self.dims = dict(dims)
+        self.scalars = dict(scalars)
+        self._plans: dict[Any, Any] = {}  # a Launch, a FoldedLaunch, or None: the fallback
+        self._programs: dict[tuple[str, str], Any] = {}
+        self._foldings: dict[Any, _fold.Folding] = {}
+        self._notes: list[str] = []
+        self._lock = threading.RLock()
+        self._client: Optional[_client.Client] = None
+        self._backward: Any = _UNSOUGHT
+        self._has_determinism: Optional[bool] = None
+        self._told = False  # which scalars are the spec's
+
+    def client(self) -> _client.Client:
+        """What was open when the first call came."""
+        if self._client is None:
+            self._client = _client.current()
+        return self._client
+
+    def _kernel(self) -> Optional[Kernel]:
+        """What the snapshot says of it; None: it knows no such kernel."""
+        snapshot = self.client()._snapshot
+        return snapshot.kernel(self.name) if snapshot is not None else None
+
+    def _known(self) -> Kernel:
+        """LookupError: no snapshot describes it."""
+        kernel = self._kernel()
+        if kernel is None or not kernel.args:
+            raise LookupError(f"no snapshot describes {self.name}: {self.client().best(self.name).reason}")
+        return kernel
+
+    def can_be_deterministic(self) -> bool:
+        """Whether a dim of it asks for the same bits each time."""
+        if self._has_determinism is None:
+            kernel = self._kernel()
+            self._has_determinism = kernel is not None and DETERMINISTIC in kernel.rules
+        return self._has_determinism
+
+    def backward(self) -> Optional[Backward]:
+        """What differentiates it, where no gradient= was given; None: no kernel of the snapshot does."""
+        with self._lock:
+            if self._backward is _UNSOUGHT:
+                from . import _backward
+
+                self._backward = _backward.find(self)  # type: ignore[arg-type]
+            return self._backward  # type: ignore[no-any-return]
+
+    def note(self, why: str) -> None:
+        """Says each reason once."""
+        with self._lock:
+            if why in self._notes or len(self._notes) >= 100:
+                return
+            self._notes.append(why)
+        import logging
+
+        logging.getLogger("tunectl").warning("%s runs its fallback: %s", self.name, why)
+
+    def _tell_scalars(self, program: Any, scalars: Sequence[str]) -> None:
+        """Once: which floats of a launch are the spec's, since the call leaves them out."""
+        left = {name: value for name, value in program.scalars().items() if name not in scalars}
+        if self._told or not left or self.fallback is None:
+            return
+        self._told = True
+        import logging
+
+        logging.getLogger("tunectl").warning(
+            "%s launches with the spec's %s, which calls leave out: give scalars={...} if others are meant", self.name,
+            ", ".join(f"{name}={value:.6g}" for name, value in left.items()))
+
+    def plan_of(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], dims: Mapping[str, int]) -> Any:
+        try:
+            return self._plans[(*dims.items(), len(outputs), *map(facts_of, inputs + outputs))]
+        except (AttributeError, KeyError, TypeError):
+            return self._plan(inputs, outputs, dims)
+
+    def _plan(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+              dims: Mapping[str, int]) -> Any:
+        """None: the fallback."""
+        seen = [_arrays.describe(one) for one in inputs + outputs]
+        tensor = getattr(sys.modules.get("torch"), "Tensor", ())
+        are_tensors = all(isinstance(one, tensor) for one in inputs + outputs)
+        try:
+            key: Any = (*dims.items(), len(outputs), *map(facts_of, inputs + outputs))
+            hash(key)
+        except (AttributeError, TypeError):
+            key = (*dims.items(), len(outputs), are_tensors, *[one[:3] for one in seen])
+        if key in self._plans:
+            return self._plans[key]
+        plan = None
+        try:
+            if self.fallback is not None and any(0 in one.shape for one in seen):
+                raise Untuned("arrays without elements")
+            plan = self._folded(seen, len(inputs), dims) or self._prepare(seen, len(inputs), dims, are_tensors)
+        except Untuned as why:
+            self.note(str(why))
+            if not why.is_final:
+                return None
+        with self._lock:
+            if len(self._plans) >= _PLANS_MAX:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
+
+    def folding(self, dtype: str, dims: Mapping[str, int]) -> Optional[_fold.Folding]:
+        """How arrays of more axes than the kernel's are taken; None: no snapshot describes the kernel."""
+        kernel = self._kernel()
+        snapshot = self.client()._snapshot
+        if kernel is None or not kernel.args or snapshot is None:
+            return None
+        key = (dtype, *dims.items())
+        if key not in self._foldings:
+            modes = {name: value for name, value in {**self.dims, **dims}.items() if name in kernel.rules}
+            self._foldings[key] = _fold.Folding(kernel, _workload.signature_of(kernel), modes, dtype,
+                                                snapshot.target(snapshot.host_target))
+        return self._foldings[key]
+
+    def _folded(self, seen: Sequence[_arrays.Array], count: int, dims: Mapping[str, int]) -> Optional[FoldedLaunch]:
+        """The plan of arrays that are to be folded; None: they have the kernel's axes. ValueError: it is not plain how."""
+        kernel = self._kernel()
+        if kernel is None:
+            return None
+        signature = _workload.signature_of(kernel)
+        given = seen[:count]
+        args = signature.inputs
+        if count != len(args) or not any(len(one.shape) > len(arg["shape"]) for one, arg in zip(given, args)):
+            return None
+        dtype = next((one.dtype for arg, one in zip(args, given) if arg["dtype"] == "dtype"), "")
+        folding = self.folding(dtype, dims)
+        shapes = [one.shape for one in given]
+        if folding is None or not folding.is_needed(list(map(len, shapes))):
+            return None
+        folded = folding.fold(shapes)
+        outputs = [one.shape for one in seen[count:]]
+        return FoldedLaunch(self, folded, shapes, outputs,
+                            [folding.output_shape(shape, i, folded) for i, shape in enumerate(outputs)])
+
+    def answer(self, seen: Sequence[_arrays.Array], count: int,
+               dims: Mapping[str, int]) -> tuple[Answer, _workload.Signature]:
+        """What the snapshot answers for a call: its first `count` arrays are inputs. Untuned."""
+        client = self.client()
+        kernel = self._kernel()
+        if kernel is None:
+            raise Untuned(client.best(self.name).reason)
+        signature = _workload.signature_of(kernel)
+        if not kernel.args:
+            raise Untuned("the snapshot is of a daemon that kept no artifacts")
+        if count != len(signature.inputs) or len(seen) - count not in (0, len(signature.outputs)):
+            raise ValueError(f"{_workload.usage(self.name, signature)} takes {len(signature.inputs)} "
+                             f"arrays, and {len(signature.outputs)} as out=; got {count} and "
+                             f"{len(seen) - count}")
+        args = signature.inputs + signature.outputs
+        found: Any = _workload.dims_of(kernel, args, seen, self._own_dims(kernel, dims))
+        try:
+            answer = client.best(self.name, dtype=_workload.dtype_of(kernel, args, seen) or None,
+                                 device=seen[0].device, **found)
+        except ValueError as error:  # a dtype or a size that the kernel is not written for
+            raise Untuned(str(error)) from None
+        return answer, signature
+
+    def _own_dims(self, kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
+        """The given dims without those that only the backward kernel has. ValueError: neither has one."""
+        given = {**self.dims, **dims}
+        foreign = [name for name in given if name not in kernel.rules]
+        if foreign:
+            backward = self.backward()
+            for name in foreign:
+                if backward is None or not backward.has_dim(name):
+                    raise ValueError(f"kernel '{self.name}' has no dim '{name}'; its dims are {', '.join(kernel.rules)}")
+                del given[name]
+        return given
+
+    def _prepare(self, seen: Sequence[_arrays.Array], count: int, dims: Mapping[str, int],
+                 are_tensors: bool) -> Launch:
+        answer, signature = self.answer(seen, count, dims)
+        devices = {one.device for one in seen}
+        if len(devices) > 1:
+            raise Untuned(f"its arrays are on {', '.join(sorted(devices))}")
+        snapshot, kernel = self.client()._snapshot, self._kernel()
+        assert snapshot is not None and kernel is not None
+        target = snapshot.target(answer.target)
+        if target.is_host and seen[0].device != snapshot.host_target:
+            raise Untuned(f"its arrays are on {seen[0].device}, and the record is of a CPU")
+        args = signature.inputs + signature.outputs
+        try:
+            for arg, array in zip(args, seen):
+                why = _workload.why_not_taken(kernel, arg, array, answer, target, has_outputs=len(seen) > count)
+                if why:
+                    raise Untuned(why)
+            problem = Problem(dict(answer.dims), answer.dtype)
+            dtypes = {arg["name"]: kernel.dtype(arg, problem, target) for arg in args}
+            outputs = [(kernel.shape(arg, problem, target), dtypes[arg["name"]])
+                       for arg in signature.outputs]
+        except ExpressionError as error:
+            raise Untuned(f"the spec's shapes cannot be read here: {error}") from None
+        program = self._program(answer, kernel, dtypes, seen[0].device, target.is_host)
+        self._tell_scalars(program, tuple(self.scalars))
+        return Launch(program, outputs, seen[:count], are_tensors, args)
+
+    def _program(self, answer: Answer, kernel: Kernel, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
+        """What is launched for an answer, loaded once. Only what was compiled for these very sizes, from the kernel's
+        source of this snapshot; on the CPU device also what was tuned on another processor, where this one has its
+        instructions."""
+        if answer.match != "exact" and not (on_host and answer.match == "other_device"):
+            raise Untuned(f"there is no binary for {_sizes(answer)}: {answer.reason}")
+        if not answer.artifact:
+            raise Untuned(f"no artifact of {_sizes(answer)} is kept: sweep it again")
+        if not on_host:
+            _refuse_while_capturing()
+        with self._lock:
+            loaded = self._programs.get((answer.artifact, device))
+            if loaded is not None:
+                return loaded
+            try:
+                artifact = self.client().artifact(answer.artifact)
+                facts = artifact.facts
+                if facts["dims"] != dict(answer.dims) or facts["dtype"] != answer.dtype or (
+                        facts["target"] != answer.target):
+                    raise ArtifactError(f"it was compiled for other sizes than {_sizes(answer)}")
+                if facts["kernel_hash"] != kernel.hash:
+                    raise ArtifactError("it was compiled from another source of the kernel: sweep it again")
+                if on_host:
+                    _check_processor(artifact, answer)
+                program = load(artifact, buffers, device, on_host)
+            except ArtifactError as error:
+                raise Untuned(f"the artifact for {_sizes(answer)} cannot be used: {error}") from None
+            self._programs[(answer.artifact, device)] = program
+            return program
+
+
+def _sizes(answer: Answer) -> str:
+    return " ".join(f"{name}={value}" for name, value in answer.dims.items()) + f" {answer.dtype}"
+
+
+def _check_processor(artifact: Artifact, answer: Answer) -> None:
+    """ArtifactError: it was compiled for a processor that has instructions which ours lacks."""
+    from ._artifact import missing_features
+    from ._device import processor_features
+
+    if answer.match != "exact" and not artifact.facts.get("processor_features"):
+        raise ArtifactError(f"it does not say which instructions of {artifact.facts['device']} it uses")
+    missing = missing_features(artifact.facts, processor_features())
+    if missing:
+        raise ArtifactError(f"this processor lacks what {artifact.facts['device']} has and it may use: "
+                            f"{', '.join(missing[:8])}")
+
+
+def _refuse_while_capturing() -> None:
+    """Nothing can be loaded while a CUDA graph is being captured."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_current_stream_capturing():
+        raise Untuned("its first call with these sizes came while a CUDA graph was being captured: "
+                       "call it once before", is_final=False)

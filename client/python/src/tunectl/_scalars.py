@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The floats of a kernel's call that are no arrays: which a call must give, and what it gave."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from ._kernel import Kernel
+
+# Of the kernels that ship: scalars without which a call computes something that nobody means. The values of their specs
+# are those of the measurement alone: gemm's alpha makes results of unit size, adamw's rate is large enough to be seen.
+_ADAMW = ("rate", "decay", "beta1", "beta2", "epsilon", "correction1", "correction2")
+_NEEDED = {"gemm": ("alpha",), "adamw": _ADAMW, "adamw_list": _ADAMW}
+
+
+def needs_any(name: str) -> bool:
+    """Whether a call of the kernel must give scalars."""
+    return name in _NEEDED
+
+
+def names_of(kernel: Optional[Kernel]) -> Optional[list[str]]:
+    """All scalars of a kernel; None: no snapshot describes it."""
+    return [arg["name"] for arg in kernel.args if arg["kind"] == "scalar"] if kernel is not None else None
+
+
+def check(name: str, kernel: Optional[Kernel], scalars: Mapping[str, Any]) -> dict[str, float]:
+    """The scalars of a call as numbers. ValueError: names that the kernel does not have, as far as a snapshot tells, no
+    numbers, or one that is missing."""
+    known = names_of(kernel)
+    values = {}
+    for scalar, value in scalars.items():
+        if known is not None and scalar not in known:
+            raise ValueError(f"{name}: '{scalar}' is no scalar that a call can set; its scalars are "
+                             f"{', '.join(known) or 'none'}")
+        try:
+            if isinstance(value, (str, bytes, bool)):
+                raise TypeError
+            values[scalar] = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{name}: {scalar}={value!r} is no number that a float holds") from None
+    missing = [one for one in _NEEDED.get(name, ()) if one not in scalars and (known is None or one in known)]
+    if missing:
+        wanted = ", ".join(f"'{one}': ..." for one in missing)
+        raise ValueError(f"{name}: the call leaves out {', '.join(missing)}, and the spec's value is that of a "
+                         f"measurement: give scalars={{{wanted}}} to tunectl.kernel or to the call")
+    return values
