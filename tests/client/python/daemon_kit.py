@@ -45,7 +45,7 @@ class DaemonTest(kit.PackageTest):
     def start(cls, *flags):
         cls.daemon = subprocess.Popen([str(BIN / "tunerd"), *flags], env={**cls.environ, "TUNE_ADDRESS": cls.address},
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(200):
+        for _ in range(1200):  # a host that is busy takes half a minute
             with socket.socket(socket.AF_UNIX) as probe:
                 if probe.connect_ex(str(cls.home / "d.sock")) == 0:
                     return

@@ -244,6 +244,126 @@ class Torch(KernelTest):
         with self.assertRaisesRegex(LookupError, "an input needs a gradient"):
             bare.op()(q, k, cosine.clone().requires_grad_(), sine)
 
+    def attention(self, *forms):
+        """tunectl's and PyTorch's, and arguments; with these forms of the backward kernel."""
+        import torch
+
+        sizes = {"batch": 1, "heads": 2, "kv_heads": 2, "seq": 32, "head_dim": 64, "causal": 1}
+        self.sweep_kernel("attention", "--dtype", "f16", **sizes)
+        for deterministic in forms:
+            self.sweep_kernel("attention_backward", "--dtype", "f16", deterministic=deterministic, **sizes)
+        tunectl.open()
+
+        def reference(q, k, v):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        return reference, [torch.randn(1, 2, 32, 64, dtype=torch.float16) for _ in range(3)]
+
+    def gradients(self, function, inputs):
+        leaves = [one.clone().requires_grad_() for one in inputs]
+        made = function(*leaves)
+        made = made[0] if isinstance(made, tuple) else made
+        made.float().square().sum().backward()
+        return [made.detach(), *[leaf.grad for leaf in leaves]]
+
+    def test_deterministic_algorithms_take_the_deterministic_kernel(self):
+        import torch
+
+        reference, inputs = self.attention(0)
+        want = self.gradients(reference, inputs)
+        attention = tunectl.kernel("attention", fallback=lambda q, k, v: (reference(q, k, v), None), causal=1)
+        torch.testing.assert_close(self.gradients(attention, inputs), want, rtol=2e-2, atol=3e-2)
+        self.assertEqual((attention.notes, attention.backward().kernel.notes), ((), ()), "both were launched")
+        torch.use_deterministic_algorithms(True)
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        torch.testing.assert_close(self.gradients(attention, inputs), want, rtol=2e-2, atol=3e-2)
+        self.assertRegex(attention.notes[0], "attention_backward there is no binary for .* deterministic=1")
+        self.attention(1)
+        attention = tunectl.kernel("attention", fallback=lambda q, k, v: (reference(q, k, v), None), causal=1)
+        torch.testing.assert_close(self.gradients(attention, inputs), want, rtol=2e-2, atol=3e-2)
+        self.assertEqual((attention.notes, attention.backward().kernel.notes), ((), ()), "both were launched")
+        torch.use_deterministic_algorithms(False)
+        asked = tunectl.kernel("attention", fallback=None, causal=1, deterministic=1)
+        torch.testing.assert_close(self.gradients(asked, inputs), want, rtol=2e-2, atol=3e-2)
+        self.assertIn(("deterministic", 1), [dim for key in asked.backward().kernel._plans for dim in key])
+        with self.assertRaisesRegex(ValueError, "has no dim 'determined'"):
+            tunectl.kernel("attention", fallback=reference, causal=1, determined=1)(*inputs)
+
+    def test_an_output_that_the_fallback_leaves_out(self):
+        import torch
+
+        reference, inputs = self.attention(0)
+        attention = tunectl.kernel("attention", fallback=lambda q, k, v: (reference(q, k, v), None), causal=1)
+        turned = [one.transpose(1, 2).contiguous().transpose(1, 2) for one in inputs]
+        short = [one[:, :, :16].contiguous() for one in inputs]
+        for given in (inputs, turned, short):
+            want = self.gradients(reference, given)
+            whole = torch.compile(lambda q, k, v: attention(q, k, v)[0], backend="aot_eager", fullgraph=True)
+            for function in (attention, attention.op(), whole):
+                torch.testing.assert_close(self.gradients(function, given), want, rtol=2e-2, atol=3e-2)
+        self.assertIsNone(attention(*short)[1])
+
+    def test_a_product_is_scaled_by_what_the_call_says(self):
+        import torch
+
+        sizes = {"transpose_a": 0, "transpose_b": 1, "epilogue": 0, "fast_accum": 0, "m": 32, "k": 64}
+        self.sweep_kernel("gemm", "--dtype", "f16", n=16, **sizes)
+        tunectl.open()
+        a, b = torch.randn(32, 64, dtype=torch.float16), torch.randn(16, 64, dtype=torch.float16)
+        unused = [torch.zeros(16, dtype=torch.float16), torch.zeros(1, 1, dtype=torch.float16), torch.ones(1), torch.ones(1)]
+
+        def reference(a, b, *unused, alpha):
+            return (alpha * (a.float() @ b.float().T)).to(a.dtype)
+
+        product = tunectl.kernel("gemm", fallback=reference, **sizes)
+        for n in (16, 8):  # with a record, and without one
+            with self.assertRaisesRegex(ValueError, "gemm: the call leaves out alpha.*give scalars="):
+                product(a, b[:n], unused[0][:n], *unused[1:])
+        one = tunectl.kernel("gemm", fallback=reference, scalars={"alpha": 1}, **sizes)
+        for n in (16, 8):
+            rest = (b[:n], unused[0][:n], *unused[1:])
+            for function in (one, one.op(), torch.compile(one, backend="aot_eager", fullgraph=True)):
+                for given in (a, a.view(4, 8, 64)):
+                    want = reference(given, b[:n], alpha=1)
+                    torch.testing.assert_close(function(given, *rest), want, rtol=2e-3, atol=2e-3)
+                    leaf, other = given.clone().requires_grad_(), given.clone().requires_grad_()
+                    function(leaf, *rest).float().square().sum().backward()
+                    reference(other, b[:n], alpha=1).float().square().sum().backward()
+                    torch.testing.assert_close(leaf.grad, other.grad, rtol=1e-2, atol=1e-2)
+            torch.testing.assert_close(one(a, *rest, scalars={"alpha": 0.5}), reference(a, b[:n], alpha=0.5),
+                                       rtol=2e-3, atol=2e-3)
+        self.assertEqual(one(a, b, *unused).shape, (32, 16))
+
+    def test_a_norm_of_more_axes(self):
+        import torch
+
+        for kernel in ("rmsnorm", "rmsnorm_backward"):
+            self.sweep_kernel(kernel, "--dtype", "f32", rows=24, cols=32, **({"residual": 0} if kernel == "rmsnorm" else {}))
+        tunectl.open()
+
+        def reference(x, residual, weight, epsilon=1e-6):
+            rstd = torch.rsqrt(x.square().mean(-1) + epsilon)
+            return x * rstd[..., None] * weight, residual.clone(), rstd
+
+        norm = tunectl.kernel("rmsnorm", fallback=reference, residual=0)
+        weight, residual = torch.randn(32), torch.zeros(1, 1)
+        for shape in ((4, 6, 32), (2, 5, 32)):
+            x = torch.randn(shape)
+            for made, want in zip(norm(x, residual, weight), reference(x, residual, weight)):
+                torch.testing.assert_close(made, want, rtol=1e-4, atol=1e-5)
+            self.check_gradient(lambda x, weight: norm(x, residual, weight)[0],
+                                lambda x, weight: reference(x, residual, weight)[0], x, weight)
+            whole = torch.compile(lambda x, weight: norm(x, residual, weight)[0], backend="aot_eager", fullgraph=True)
+            self.check_gradient(whole, lambda x, weight: reference(x, residual, weight)[0], x, weight)
+            if shape[0] == 4:
+                self.assertEqual((norm.notes, norm.backward().kernel.notes), ((), ()), "both were launched")
+        exact = tunectl.kernel("rmsnorm", fallback=reference, residual=0, scalars={"epsilon": 0.5})
+        x = torch.randn(4, 6, 32)
+        self.check_gradient(lambda x, weight: exact(x, residual, weight)[0],
+                            lambda x, weight: reference(x, residual, weight, 0.5)[0], x, weight)
+        self.assertIn("rmsnorm_backward has no scalar epsilon", exact.notes[0])
+
+
 
 if __name__ == "__main__":
     unittest.main()

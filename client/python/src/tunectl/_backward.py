@@ -205,7 +205,7 @@ def find(forward: TunedKernel) -> Optional[Backward]:
 
     snapshot = forward.client()._snapshot
     known = snapshot.kernel(forward.name) if snapshot is not None else None
-    if snapshot is None or known is None or forward.fallback is None:
+    if snapshot is None or known is None:
         return None
     signature = signature_of(known)
     names = [arg["name"] for arg in signature.outputs]
