@@ -361,7 +361,10 @@ class Torch(KernelTest):
         x = torch.randn(4, 6, 32)
         self.check_gradient(lambda x, weight: exact(x, residual, weight)[0],
                             lambda x, weight: reference(x, residual, weight, 0.5)[0], x, weight)
-        self.assertIn("rmsnorm_backward has no scalar epsilon", exact.notes[0])
+        self.assertEqual((exact.notes, exact.backward().kernel.notes), ((), ()), "rstd has it")
+        tripled = tunectl.kernel("softmax", fallback=lambda x, power: torch.softmax(power * x, -1), scalars={"power": 3.0})
+        with self.assertRaisesRegex(ValueError, "'power' is no scalar"):
+            tripled(torch.randn(4, 6))
 
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from . import _arrays
 from ._kernel import Kernel
 from ._plan import DETERMINISTIC, Untuned
-from ._scalars import names_of
+from ._scalars import names_of, unknown_to
 from ._workload import Signature, signature_of
 
 if TYPE_CHECKING:
@@ -52,9 +52,8 @@ class Backward:
         return modes[0] if modes else ""
 
     def unknown_scalars(self, scalars: Iterable[str]) -> list[str]:
-        """Scalars of a call that the backward kernel does not have: it would differentiate with the spec's."""
-        known = names_of(self._kernel())
-        return [name for name in scalars if name not in (known or ())]
+        """Scalars of a call that the backward kernel would have to know."""
+        return unknown_to(self._kernel(), self._forward.name, scalars)
 
     def is_tuned(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                  dims: Mapping[str, int], scalars: Iterable[str] = ()) -> bool:
@@ -74,11 +73,11 @@ class Backward:
     def _gives_all(self, inputs: Sequence[Any], dims: Mapping[str, int], scalars: Iterable[str]) -> bool:
         mode, foreign = self.unknown_mode(dims), self.unknown_scalars(scalars)
         if mode:
-            self._forward.note(f"inputs need gradients, and {self.kernel.name} knows no {mode}")
+            self._forward._note(f"inputs need gradients, and {self.kernel.name} knows no {mode}")
         elif foreign:
-            self._forward.note(f"inputs need gradients, and {self.kernel.name} has no scalar {foreign[0]}")
+            self._forward._note(f"inputs need gradients, and {self.kernel.name} has no scalar {foreign[0]}")
         elif any(one.requires_grad and i not in self.gives for i, one in enumerate(inputs)):
-            self._forward.note(f"an input needs a gradient that {self.kernel.name} does not give")
+            self._forward._note(f"an input needs a gradient that {self.kernel.name} does not give")
         else:
             return True
         return False
@@ -92,7 +91,7 @@ class Backward:
         try:
             self.kernel._prepare(arrays, len(arrays), self._dims(arrays, dims), are_tensors=True)
         except Untuned as why:
-            self._forward.note(f"inputs need gradients, and of {self.kernel.name} {why}")
+            self._forward._note(f"inputs need gradients, and of {self.kernel.name} {why}")
             return False
         return True
 
@@ -130,7 +129,7 @@ class Backward:
         arrays = tuple(of[what][i] for what, i in self._places)
         if all(one is not None for one in arrays):
             try:
-                made = self.kernel.without_gradient(arrays, self._dims(arrays, dims), scalars)
+                made = self.kernel.without_gradient(arrays, self._dims(arrays, dims), self._own_scalars(scalars))
                 made = made if isinstance(made, tuple) else (made,)
                 found: list[Any] = [None] * len(inputs)
                 for i, gradient in zip(self._results, made):
@@ -152,6 +151,10 @@ class Backward:
             leaves = [one.view_as(one) if is_needed and one.requires_grad else one for one, is_needed in zip(inputs, needs)]
         needed = [is_needed and one.requires_grad for one, is_needed in zip(leaves, needs)]
         return self._by_fallback(leaves, gradients, scalars, needed, True)
+
+    def _own_scalars(self, scalars: Mapping[str, float]) -> dict[str, float]:
+        known = names_of(self._kernel()) if scalars else ()
+        return {name: value for name, value in scalars.items() if name in (known or ())}
 
     def _by_fallback(self, leaves: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
                      needs: Sequence[bool], create_graph: bool) -> tuple[Any, ...]:

@@ -150,11 +150,11 @@ class TunedKernel(Planner):
         """A call that somebody follows: by the fallback, whose operations all of them know, else by its operator."""
         why = _followed.why_not_ours(torch, tensors, is_operator)
         if why and self.fallback is not None:
-            self.note(why)
+            self._note(why)
             return self._fall_back(inputs, outputs, scalars)
         why = "" if why else self._why_not_under_autocast(torch, inputs, scalars, dims)
         if why:
-            self.note(why)
+            self._note(why)
             return self._fall_back(inputs, outputs, scalars)
         if not _followed.sees_operators(torch) and all(
                 type(one) in _followed.plain_types(torch) and not one.is_meta for one in tensors):
@@ -164,7 +164,7 @@ class TunedKernel(Planner):
         except LookupError as error:
             if self.fallback is None:
                 raise
-            self.note(str(error))
+            self._note(str(error))
             return self._fall_back(inputs, outputs, scalars)
         return _given(self.name, call(*inputs, *scalars.values()), outputs)
 
@@ -178,7 +178,7 @@ class TunedKernel(Planner):
             results = plan.call(inputs, outputs, scalars or None, dims)
             if results is not False:
                 return results
-            self.note(self._why_not_folded(inputs + outputs))
+            self._note(self._why_not_folded(inputs + outputs))
         elif plan is not None:
             if self._wants_gradient(inputs):
                 return self._differentiable(inputs, outputs, scalars, dims, plan)
@@ -188,7 +188,7 @@ class TunedKernel(Planner):
             results = _launched(plan, inputs, outputs, scalars)
             if results is not False:
                 return results
-            self.note(plan.why_not(inputs + outputs))
+            self._note(plan.why_not(inputs + outputs))
         return self._fall_back(inputs, outputs, scalars)
 
     def without_gradient(self, inputs: tuple[Any, ...], dims: Mapping[str, int],
@@ -201,7 +201,7 @@ class TunedKernel(Planner):
             results = _launched(plan, inputs, (), scalars)
             if results is not False:
                 return results
-            self.note(plan.why_not(inputs))
+            self._note(plan.why_not(inputs))
         with sys.modules["torch"].no_grad():
             return self._fall_back(inputs, (), scalars)
 
@@ -216,7 +216,7 @@ class TunedKernel(Planner):
                         dims: Mapping[str, int], plan: Launch) -> Any:
         why = "inputs that need gradients, and out=" if outputs else plan.why_not(inputs)
         if why:
-            self.note(why)
+            self._note(why)
         elif self.gives_gradient(inputs, plan.outputs, dims, scalars):
             from . import _torch_op
 
@@ -241,7 +241,7 @@ class TunedKernel(Planner):
             return True
         backward = self.backward()
         if backward is None:
-            self.note("inputs that need gradients, no gradient= was given, and the snapshot has no "
+            self._note("inputs that need gradients, no gradient= was given, and the snapshot has no "
                        f"{self.name}_backward")
             return False
         return backward.is_tuned(inputs, outputs, dims, scalars)

@@ -131,7 +131,7 @@ class Planner:
                 self._backward = _backward.find(self)  # type: ignore[arg-type]
             return self._backward  # type: ignore[no-any-return]
 
-    def note(self, why: str) -> None:
+    def _note(self, why: str) -> None:
         """Says each reason once."""
         with self._lock:
             if why in self._notes or len(self._notes) >= 100:
@@ -178,7 +178,7 @@ class Planner:
                 raise Untuned("arrays without elements")
             plan = self._folded(seen, len(inputs), dims) or self._prepare(seen, len(inputs), dims, are_tensors)
         except Untuned as why:
-            self.note(str(why))
+            self._note(str(why))
             if not why.is_final:
                 return None
         with self._lock:

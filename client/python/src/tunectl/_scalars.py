@@ -2,7 +2,7 @@
 """The floats of a kernel's call that are no arrays: which a call must give, and what it gave."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
@@ -12,6 +12,15 @@ if TYPE_CHECKING:
 # are those of the measurement alone: gemm's alpha makes results of unit size, adamw's rate is large enough to be seen.
 _ADAMW = ("rate", "decay", "beta1", "beta2", "epsilon", "correction1", "correction2")
 _NEEDED = {"gemm": ("alpha",), "adamw": _ADAMW, "adamw_list": _ADAMW}
+
+# Scalars that a backward kernel needs no more: it takes an output of the forward pass that they are part of (rstd).
+_CARRIED = {"rmsnorm": ("epsilon",), "layernorm": ("epsilon",)}
+
+
+def unknown_to(backward: Kernel, forward: str, scalars: Iterable[str]) -> list[str]:
+    """Scalars of a call of a kernel that its backward kernel lacks: it would differentiate with the spec's."""
+    known = (*(names_of(backward) or ()), *_CARRIED.get(forward, ()))
+    return [name for name in scalars if name not in known]
 
 
 def needs_any(name: str) -> bool:

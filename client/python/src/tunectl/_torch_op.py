@@ -71,14 +71,14 @@ def in_graph(kernel: TunedKernel, dims: Mapping[str, int], scalars: tuple[str, .
         return fallback(*all_of[:count], **dict(zip(scalars, all_of[count:])))
 
     if is_transformed and fallback is not None:
-        kernel.note("a transform of torch.func is compiled with the call, which needs PyTorch's own operations")
+        kernel._note("a transform of torch.func is compiled with the call, which needs PyTorch's own operations")
         return fall_back
     try:
         through = kernel._through(dims, scalars).operator  # type: ignore[attr-defined]
     except LookupError as error:
         if fallback is None:
             raise
-        kernel.note(str(error))
+        kernel._note(str(error))
         return fall_back
     gives = _gives(kernel, dims, scalars)
     count = len(signature_of(kernel._known()).inputs)
@@ -207,7 +207,7 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
             if kernel.fallback is None:
                 raise RuntimeError(f"{kernel.name} gives no gradient of input {missing[0]}: detach it, or give gradient= or "
                                    "fallback= to tunectl.kernel")
-            kernel.note(f"input {missing[0]} needs a gradient that {kernel.name} does not give")
+            kernel._note(f"input {missing[0]} needs a gradient that {kernel.name} does not give")
             return kernel.fallback(*inputs, **dict(zip(scalars, all_of[count:])))
         if function is None:
             function = _function(torch, kernel, count, scalars, operator, gradient)
@@ -329,7 +329,7 @@ class _Gradient:
         """With a graph by the fallback, or with an error in the place of one."""
         if self._kernel.fallback is None:
             return _not_twice(self._torch, self._kernel.name, self._work_out(given, made, gradients, values))
-        self._kernel.note("a gradient that is differentiated again (create_graph=True)")
+        self._kernel._note("a gradient that is differentiated again (create_graph=True)")
         return self.backward.with_graph(given, gradients, values, needs)
 
     def _define(self, name: str) -> Any:
