@@ -255,6 +255,9 @@ def cases():
         "more axes, other strides": lambda f, x, other: f(x.view(4, -1, x.shape[1]).transpose(0, 1)),
         "more axes, compiled": lambda f, x, other: compiled("aot_eager")(f, *(
             one.view(4, -1, x.shape[1]) for one in (x, other))),
+        "more axes, compiled for all sizes": lambda f, x, other: compiled("aot_eager", dynamic=True)(f, *(
+            one.view(4, -1, x.shape[1]) for one in (x, other))),
+        "other strides, compiled": lambda f, x, other: compiled("inductor")(lambda x: f(x.t().contiguous().t()), x, other),
         "more axes, mapped": lambda f, x, other: torch.vmap(f)(x.view(4, -1, x.shape[1])),
     }
 

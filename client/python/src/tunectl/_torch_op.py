@@ -186,13 +186,17 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
         return results[0] if len(results) == 1 else results if results else None
 
     def run(*all_of: Any) -> Any:
-        results = kernel.without_gradient(all_of[:count], dims, dict(zip(scalars, all_of[count:])))
+        inputs = all_of[:count]
+        results = kernel.without_gradient(inputs, dims, dict(zip(scalars, all_of[count:])))
+        if not signature.outputs:
+            return None
         made = results if isinstance(results, (tuple, list)) else (results,)
-        if signature.outputs and any(one is None for one in made):
-            results = tuple(_unknown(wanted) if one is None else one
-                            for one, wanted in zip(made, _shapes(torch, kernel, all_of[:count], dims)))
-            return results[0] if len(results) == 1 else results
-        return results
+        if any(one is None for one in made):
+            made = [_unknown(wanted) if one is None else one
+                    for one, wanted in zip(made, _shapes(torch, kernel, inputs, dims))]
+        # As `describe` has them, and none of them an input: a fallback's may lie otherwise.
+        made = [one.clone() if any(one is other for other in inputs) else one.contiguous() for one in made]
+        return made[0] if len(made) == 1 else tuple(made)
 
     function: Any = None
 
