@@ -325,7 +325,9 @@ absl::Status PythonProcess::ReadExactly(int fd, char* bytes, size_t size) const 
       return Failed("poll", errno);
     }
     // What a child has said before its end is read before its end is.
-    if (watched[0].revents == 0) return absl::AbortedError("the child has ended");
+    if (watched[0].revents == 0 && (watched[1].revents & POLLIN) != 0) {
+      return absl::AbortedError("the child has ended");
+    }
     const ssize_t got = read(fd, bytes, size);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return absl::UnavailableError("the process of Python has ended");
