@@ -176,8 +176,7 @@ void AddServer(CLI::App& app, Session& session) {
   cache->require_subcommand(1);
   CLI::App* clear = cache->add_subcommand(
       "clear",
-      "Remove every compiled variant, for example after an incident. Each is compiled again when "
-      "it is needed; records and their artifacts stay. For operators");
+      "Remove every compiled variant; each is compiled again when it is needed (operators only)");
   clear->add_flag("--json", *json, "Print the answer as JSON");
   clear->callback([&session, json] { session.Finish(ClearCache(session, *json)); });
 }
