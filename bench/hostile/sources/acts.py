@@ -16,7 +16,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 SECRET = "@SECRET@"
 PIECE = 32 << 20
 SELF_ENTRIES = ("mem", "environ", "fd", "fdinfo", "task", "root", "maps", "net/tcp", "net/unix", "mountinfo",
-                "cgroup", "cmdline", "status", "ns/net")
+                "cgroup", "cmdline", "status")
 
 
 def call(number, *arguments):
