@@ -49,6 +49,12 @@ def _float_bytes(name: str, value: float, dtype: str) -> bytes:
     return bytes(_fill.bfloat16_of(value)) if dtype == "bf16" else bytes(made)
 
 
+def _float_of(data: bytes, dtype: str) -> float:
+    form = {"f64": "<d", "f32": "<f", "f16": "<e", "bf16": "<f"}[dtype]
+    value: float = struct.unpack(form, b"\0\0" + data if dtype == "bf16" else data)[0]
+    return value
+
+
 class Layout:
     """Where each arg's value lies: pointers first, the caller's before those of scratch.
 
@@ -149,9 +155,8 @@ class Layout:
         """The scalars that are floats, with the values of the measurement."""
         found = {}
         for name, places in self._scalars.items():
-            value = self.constants[places[0]][1]
-            kind = ctypes.c_double if len(value) == 8 else ctypes.c_float
-            found[name] = kind.from_buffer_copy(value).value
+            at, dtype = places[0]
+            found[name] = _float_of(self.constants[at][1], dtype)
         return found
 
     def _add_tensor_map(self, arg: Mapping[str, Any]) -> int:
