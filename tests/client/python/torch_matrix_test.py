@@ -265,7 +265,8 @@ def cases():
 @unittest.skipUnless(HAS_TORCH, "torch is not installed")
 class Matrix(KernelTest):
     @classmethod
-    def prepare(cls):
+    def setUpClass(cls):
+        super().setUpClass()
         for kernel in ("softmax", "softmax_backward"):
             cls.sweep_kernel(kernel, "--dtype", "f32", rows=ROWS, cols=COLS)
 
