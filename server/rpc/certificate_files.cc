@@ -93,8 +93,10 @@ struct Fetcher {
     if (number == fetcher.given) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair{.private_key = texts.key.c_str(),
                                           .cert_chain = texts.certificate.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        texts.authority.empty() ? nullptr : texts.authority.c_str(), &pair, 1);
+    // gRPC insists on an authority, also where it asks clients for no certificate.
+    const std::string& authority =
+        texts.authority.empty() ? texts.certificate : texts.authority;
+    *config = grpc_ssl_server_certificate_config_create(authority.c_str(), &pair, 1);
     fetcher.given = number;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
