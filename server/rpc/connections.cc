@@ -82,12 +82,16 @@ void Connections::AddOne(int fd, Connection connection) {
   connection.fd = fd;
   connection.inode = file.st_ino;
   std::lock_guard lock(mutex_);
-  const size_t strangers = Strangers();
-  if (open_.size() >= bounds_.most || strangers >= bounds_.strangers_most) ForgetClosed();
+  // Those that were shut are on their way out; HasRoom waits for them.
+  const auto in_use = [this] {
+    return static_cast<size_t>(std::count_if(
+        open_.begin(), open_.end(), [](const auto& numbered) { return !numbered.second.shut; }));
+  };
+  if (in_use() >= bounds_.most || Strangers() >= bounds_.strangers_most) ForgetClosed();
   if (connection.stranger && Strangers() >= bounds_.strangers_most) {
     ShutOldest(/*strangers_only=*/true);
   }
-  if (open_.size() >= bounds_.most) ShutOldest(/*strangers_only=*/false);
+  if (in_use() >= bounds_.most) ShutOldest(/*strangers_only=*/false);
   by_peer_[connection.peer] = next_;
   open_.emplace(next_++, std::move(connection));
 }
