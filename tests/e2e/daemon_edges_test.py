@@ -15,7 +15,7 @@ import unittest
 
 import tunectl_kit
 
-START_SECONDS = 30
+START_SECONDS = 120
 KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
 SPEC = """name: "scale"
