@@ -20,7 +20,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 RATIO_MAX = 1.5
-START_SECONDS = 60
+START_SECONDS = 180
 WATCHES = 12  # that the greedy one tries to open on each of a few jobs
 
 
@@ -40,7 +40,11 @@ class Shared:
                     "TUNE_ADDRESS": f"unix:{self.path}/d.sock", "NO_COLOR": "1"}
         self.make_certificate()
         self.make_kernel()
-        self.start(flags)
+        try:
+            self.start(flags)
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self):
         return self
@@ -75,7 +79,8 @@ class Shared:
     def start(self, flags):
         self.daemon = subprocess.Popen(
             [self.bin / "tunerd", "--listen", self.env["TUNE_ADDRESS"], "--listen", f"127.0.0.1:{self.port}",
-             "--tls-cert", self.path / "d.pem", "--tls-key", self.path / "d.key", *flags],
+             "--tls-cert", self.path / "d.pem", "--tls-key", self.path / "d.key", "--tls-ca", self.path / "ca.pem",
+             *flags],
             env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + START_SECONDS
         while self.tunectl(None, "server", "status").returncode != 0:

@@ -10,13 +10,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/hostile"))
 from shares import Shared  # noqa: E402
 
-QUEUE = 12
+QUEUE = 8
 
 
 class Shares(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.shared = Shared(os.environ["TUNE_BIN"], "--queue", str(QUEUE), "--turn-seconds", "1", "--watchers", "16",
+        cls.shared = Shared(os.environ["TUNE_BIN"], "--queue", str(QUEUE), "--turn-seconds", "10", "--watchers", "16",
                             "--watchers-per-job", "4", "--compile-workers", "1")
         cls.addClassCleanup(cls.shared.__exit__)
         for name in ("greedy", "innocent"):
