@@ -41,7 +41,10 @@ absl::Status RunLarge(absl::FunctionRef<absl::Status()> work) {
 }  // namespace
 
 absl::Status SpaceSolver::Run(Work work, const Cancelled& cancelled, Caller caller) {
-  const Cancelled stopped = [&] { return executor_.stopping() || (cancelled && cancelled()); };
+  // By value: a space that is too large to be known keeps it, to ask while it is sampled.
+  const Cancelled stopped = [this, cancelled] {
+    return executor_.stopping() || (cancelled && cancelled());
+  };
   const absl::Status small = RunSmall(work, stopped);
   if (!absl::IsAborted(small)) return small;
   if (caller == Caller::kSweep) return RunInTurn(work, stopped, caller);
@@ -89,10 +92,10 @@ absl::Status SpaceSolver::RunInTurn(Work work, const Cancelled& stopped, Caller 
   std::future<absl::Status> done = promise->get_future();
   ASSIGN_OR_RETURN(const Executor::Ticket ticket, executor_.Run([&, promise] {
     const absl::Time until = SteadyNow() + turn_max;
-    const auto overdue = [&] { return SteadyNow() > until; };
+    const auto overdue = [until] { return SteadyNow() > until; };
     const auto work_in_turn = [&]() -> absl::Status {
       if (stopped()) return absl::CancelledError("cancelled");
-      return work({.stopped = [&] { return overdue() || stopped(); }});
+      return work({.stopped = [overdue, stopped] { return overdue() || stopped(); }});
     };
     absl::Status status = Contained([&] { return RunLarge(work_in_turn); });
     if (absl::IsCancelled(status) && overdue() && !stopped()) {

@@ -51,6 +51,7 @@ class Diagnosis {
 
  private:
   bool IsEmpty() {
+    if (limits_.diagram.ShouldStop()) return false;
     const absl::StatusOr<Solution> solution =
         solver_.Solve(limits_, [this](size_t constraint) { return used_[constraint]; });
     return solution.ok() && solution->is_empty();

@@ -421,10 +421,9 @@ std::optional<TermId> TermBuilder::IsIn(const Node& item, const Node& list) {
   }
   if (all_integers && set.size() > 2) {
     std::sort(set.begin(), set.end());
-    auto known = std::find(graph_.sets.begin(), graph_.sets.end(), set);
-    const Word index = known - graph_.sets.begin();
-    if (known == graph_.sets.end()) graph_.sets.push_back(std::move(set));
-    return Apply(TermOp::kIsOneOf, TermType::kInteger, {*value}, index);
+    const auto [known, is_new] = sets_.emplace(set, static_cast<Word>(graph_.sets.size()));
+    if (is_new) graph_.sets.push_back(std::move(set));
+    return Apply(TermOp::kIsOneOf, TermType::kInteger, {*value}, known->second);
   }
   Result any = IntegerConstant(0);
   for (TermId other : others) {

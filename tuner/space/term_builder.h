@@ -59,6 +59,7 @@ class TermBuilder {
   std::map<std::string, Result> names_;  // params and, once needed, lets and constants
   std::map<std::string, const SpaceLet*> lets_;
   std::map<std::string, Word> texts_;
+  std::map<std::vector<Word>, Word> sets_;  // where each is in the graph's sets
 };
 
 }  // namespace tune
