@@ -25,6 +25,7 @@ constexpr char kKeepTrials[] = R"sql(
     WHERE job_id NOT IN (SELECT job_id FROM main.pruned_job)
        OR id IN (SELECT sweep_id FROM main.trial JOIN main.record ON trial_id = trial.id);
   INSERT OR IGNORE INTO temp.kept_trial SELECT trial_id FROM record;
+  INSERT OR IGNORE INTO temp.kept_trial SELECT trial_id FROM withdrawn_record;
   INSERT OR IGNORE INTO temp.kept_trial
     SELECT best_trial_id FROM telling_sweep WHERE best_trial_id IS NOT NULL;
   INSERT OR IGNORE INTO temp.kept_trial
@@ -44,6 +45,8 @@ constexpr char kRemove[] = R"sql(
   INSERT OR IGNORE INTO temp.touched_key
     SELECT key_id FROM trial WHERE sweep_id IN
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
+  UPDATE sweep SET best_trial_id = NULL, default_trial_id = NULL, tie_trial_ids = '[]', summary = ''
+    WHERE job_id IN (SELECT job_id FROM pruned_job) AND id NOT IN (SELECT id FROM telling_sweep);
   DELETE FROM profile WHERE trial_id IN
     (SELECT id FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)));
@@ -57,8 +60,6 @@ constexpr char kRemove[] = R"sql(
      WHERE job_id IN (SELECT job_id FROM pruned_job));
   DELETE FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)
     AND NOT EXISTS (SELECT 1 FROM trial WHERE sweep_id = sweep.id);
-  UPDATE sweep SET best_trial_id = NULL, default_trial_id = NULL, tie_trial_ids = '[]', summary = ''
-    WHERE job_id IN (SELECT job_id FROM pruned_job) AND id NOT IN (SELECT id FROM telling_sweep);
   UPDATE job SET message = 'its results were removed'
     WHERE id IN (SELECT job_id FROM pruned_job);
   DELETE FROM trial_key WHERE id IN (SELECT id FROM temp.touched_key)

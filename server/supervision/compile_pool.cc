@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <future>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -111,15 +112,15 @@ bool CompilePool::MayRun(const Job& job) const {
 
 CompilePool::Queue::iterator CompilePool::NextJob(const Slot& slot) {
   auto next = queue_.end();
-  std::pair<int, uint64_t> least;
-  // For a while, the first that needs no new worker.
+  std::tuple<bool, int, uint64_t> least;
+  // For a while, those come first that need no new worker.
   const bool has_turn =
       slot.compiles > 0 && SteadyNow() - slot.origin_since < options_.origin_turn;
   for (auto job = queue_.begin(); job != queue_.end(); ++job) {
     if (!MayRun(**job)) continue;
-    if (has_turn && (*job)->plan && (*job)->plan->origin == slot.origin) return job;
+    const bool is_at_hand = has_turn && (*job)->plan && (*job)->plan->origin == slot.origin;
     const Share& share = ShareOf(**job);
-    const std::pair had(share.running, share.served);
+    const std::tuple had(!is_at_hand, share.running, share.served);
     if (next != queue_.end() && had >= least) continue;
     next = job;
     least = had;

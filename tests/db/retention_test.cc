@@ -139,15 +139,19 @@ TEST_F(RetentionTest, WhatARecordStandsOnStays) {
   sweep.default_trial_id = trials[1].id;
   sweep.tie_trial_ids = {trials[2].id};
   ASSERT_TRUE(store_->UpdateSweep(sweep).ok());
-  RecordRow record{.key = MakeTrialKey("k1"), .trial = trials[0]};
-  ASSERT_TRUE(store_->PublishRecord(record).ok());
+  Trial confirmed = MakeTrial(sweep.id, 64);
+  confirmed.purpose = TrialPurpose::kConfirm;
+  confirmed.id = store_->AppendTrial(confirmed, MakeTrialKey("k1")).value();
+  RecordRow record{.key = MakeTrialKey("k1"), .trial = confirmed};
+  const absl::Status published = store_->PublishRecord(record).status();
+  ASSERT_TRUE(published.ok()) << published;
   Sweep("bob", "k1", 1);
 
-  EXPECT_EQ(PruneAll({.owner = "alice", .before_unix_ms = kForever}).trials, 1u);
+  EXPECT_EQ(PruneAll({.owner = "alice", .before_unix_ms = kForever}).trials, 2u);
   std::vector<int64_t> left;
   for (const Trial& trial : store_->TrialsOfSweep(sweep.id).value()) left.push_back(trial.id);
-  EXPECT_THAT(left, ElementsAre(trials[0].id, trials[1].id, trials[2].id, trials[4].id))
-      << "the record's, and the default, tie and best of the sweep that a record is of";
+  EXPECT_THAT(left, ElementsAre(trials[1].id, trials[2].id, trials[4].id, confirmed.id))
+      << "the default, tie and best of the sweep that a record is of, and the record's own";
   EXPECT_EQ(store_->CurrentRecords().value().size(), 1u);
   EXPECT_EQ(store_->GetKernel("k1").value().files, MakeKernelRow("k1").files);
 }
