@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kernel Tuner script's call as a spec and its files, with what is left to write before it sweeps, and
 what its author should know."""
+import ast
 import collections
 import itertools
 import os
 import re
 
 from cuda_source import CudaSource, included_files, is_readable
-from kernel_tuner_spec import SpecWriter
-from restriction import FALSE, Translator, Untranslatable, allowed_configs, table, tried
+from kernel_tuner_spec import FLOATS, SpecWriter
+from restriction import Translator, Untranslatable, allowed_configs, table, tried
 from script_reader import Reader, Unreadable
 from script_values import SPEC_TYPES, Array, File, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
 from spec_text import TO_WRITE, ident_pattern, listed
@@ -50,7 +51,8 @@ class Import(SpecWriter):
         self.reader, self.line, self.node, self.values = reader, line, node, values
         self.left, self.notes, self.files = [], [], {}
         self.sizes = {}  # dims by name
-        self.lets = []
+        self.bare = set()  # sizes that the script has as numbers
+        self.lets, self.trees = [], {}
         self.hidden = set()  # arguments that a star gives, which is said once
 
     def leave(self, text, line=0, part=""):
@@ -79,6 +81,10 @@ class Import(SpecWriter):
             self.leave(f"the call: '{star.why}' was not understood; it gives {', '.join(hidden) or 'other options'}",
                        star.line)
             self.hidden.update(hidden)
+        for name in ("lang", "block_size_names"):
+            known = self.get(name)
+            if known is not None and plain(known) is None:
+                self.leave(f"{name}: it was not understood")
         self.read_source()
         self.read_params()
         self.translator = Translator(self.reader, set(self.params), self.sized)
@@ -246,12 +252,13 @@ class Import(SpecWriter):
         self.reader.steps = 0
         scope = {name: Num(value) for name, value in self.size_values().items()}
         scope.update({name: value if isinstance(value, str) else Num(value) for name, value in config.items()})
-        node = self.parsed.get(text)
-        return bool(plain(self.reader.value(node, scope)))
+        return bool(plain(self.reader.value(self.tree(text), scope)))
 
-    @property
-    def parsed(self):
-        return ParsedExpressions
+    def tree(self, text):
+        """Of an expression, which is evaluated once for each config."""
+        if text not in self.trees:
+            self.trees[text] = ast.parse(text, mode="eval").body
+        return self.trees[text]
 
     def holds(self, config):
         threads = 1
@@ -262,9 +269,9 @@ class Import(SpecWriter):
         scope = {name: Num(value) for name, value in self.size_values().items()}
         scope.update({name: value if isinstance(value, str) else Num(value) for name, value in config.items()})
         for name, text in self.lets:
-            scope[name] = self.reader.value(self.parsed.get(text), scope)
+            scope[name] = self.reader.value(self.tree(text), scope)
         for text in self.constraints:
-            value = plain(self.reader.value(self.parsed.get(text), scope))
+            value = plain(self.reader.value(self.tree(text), scope))
             if value is not None and not value:
                 return False
         return True
@@ -349,7 +356,9 @@ class Import(SpecWriter):
         return {"name": name, "dtype": dtype, "shape": [TO_WRITE], "role": role, "fill": None}
 
     def shape(self, name, array):
-        if array.note:
+        if array.note and array.dtype not in FLOATS:  # places, offsets: other numbers may be none that the kernel can take
+            self.leave(f"arg {name}: {array.note}; write its fill, or a file with its elements")
+        elif array.note:
             self.notes.append(f"arg {name}: {array.note}; it is filled with random numbers here")
         if array.fill.high_text:
             self.sized(Num(array.fill.high, array.fill.high_text))
@@ -488,8 +497,6 @@ class Import(SpecWriter):
             return TO_WRITE
         return f"ceil_div({extent}, {' * '.join(divisors)})" if divisors else extent
 
-    bare = set()  # sizes that the script has as numbers
-
     def divisors(self, axis, default):
         value = self.get("grid_div_" + axis)
         if value is None:
@@ -584,18 +591,6 @@ class Import(SpecWriter):
         pattern = ident_pattern(self.params) if self.params else None
         text = self.renamed(text, dims)
         return pattern.sub(lambda m: str(self.defaults[m.group(1)]), text) if pattern else text
-
-
-class ParsedExpressions:
-    """Trees of expressions, which are evaluated once for each config."""
-    trees = {}
-
-    @classmethod
-    def get(cls, text):
-        import ast
-        if text not in cls.trees:
-            cls.trees[text] = ast.parse(text, mode="eval").body
-        return cls.trees[text]
 
 
 def calls_of(path):

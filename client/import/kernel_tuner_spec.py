@@ -4,7 +4,7 @@ import os
 import re
 
 from script_values import Array, Num, Scalar, Seq, plain
-from spec_text import RESERVED, TO_WRITE, ident_pattern, listed, literal, marks, quoted
+from spec_text import RESERVED, ident_pattern, listed, literal, marks, quoted
 
 SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u32": 4, "i8": 1, "u8": 1, "bool": 1, "i16": 2,
          "u16": 2, "u64": 8}

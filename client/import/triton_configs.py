@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configs of a tuned Triton function: what @triton.autotune lists, wherever the script makes the list."""
 import ast
+import re
 
 from script_objects import Instance
 from script_reader import Reader, Unreadable
 from script_values import Function, Map, Module, Num, Seq, Unknown, items_of, plain
+from triton_function import make_of_device
 from triton_hooks import Hook
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 POSITIONS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "pre_hook")
+TRITON = (3, 5)  # the oldest that the service runs
+REGISTERS_MAX = 255  # of a thread: no limit
 # Options of Triton for GPUs of another make.
 ELSEWHERE = {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "instruction_sched_variant", "schedule_hint", "cooperative",
              "ir_override"}
@@ -41,6 +45,20 @@ class ConfigReader(Reader):
         attributes.update({"kwargs": kwargs, "(line)": Num(node.lineno), "(given)": Map(dict(values))})
         return Instance(None, attributes)
 
+    def truth(self, node, scope):
+        known = super().truth(node, scope)
+        return make_of_device(node) if known is None else known
+
+    def of_Compare(self, node, scope):
+        """The version of Triton is the service's, of which any is newer than what scripts ask for."""
+        texts = [ast.unparse(each) for each in (node.left, node.comparators[0])]
+        asked = re.search(r"['\"](\d+)\.(\d+)", texts[1])
+        if "triton.__version__" in texts[0] and asked and len(node.ops) == 1 and isinstance(
+                node.ops[0], (ast.Gt, ast.GtE, ast.Lt, ast.LtE)):
+            is_newer = TRITON > (int(asked[1]), int(asked[2]))
+            return Num(is_newer == isinstance(node.ops[0], (ast.Gt, ast.GtE)))
+        return super().of_Compare(node, scope)
+
     def of_IfExp(self, node, scope):
         """Lists that a property of the device decides are tried both: each config is checked anyway."""
         made = super().of_IfExp(node, scope)
@@ -71,8 +89,7 @@ class Configs:
         # Names that the list is made of: statements that were not followed matter if they give these a value.
         used = self.names_behind(node)
         value = reader.value(node, reader.scope)
-        passed_over = [text for _, names, text in reader.passed_over if names & used or (
-            "" in names and len(reader.passed_over) == 1)]
+        passed_over = [text for _, names, text in reader.passed_over if names & used]
         for item in self.items(value, node):
             self.read(item, node)
         self.left += [f"configs: {text}" for text in passed_over]
@@ -99,8 +116,7 @@ class Configs:
             return known
         if isinstance(value, Instance):
             return [value]
-        self.left.append(f"configs (line {getattr(value, 'line', 0) or node.lineno}): {self.culprit(value, node)}; write the "
-                         "values of the params")
+        self.left.append(f"configs (line {node.lineno}): {self.culprit(value, node)}; write the values of the params")
         return []
 
     def culprit(self, value, node):
@@ -109,8 +125,9 @@ class Configs:
             known = self.reader.scope.get(inner.id) if isinstance(inner, ast.Name) else None
             if isinstance(known, Module) and type(known) is Module and known.name.split(".")[0] not in ("triton", "torch"):
                 return f"'{ast.unparse(node)[:60]}': '{inner.id}' is of module {known.name.rpartition('.')[0] or known.name}"
-        why = value.why if isinstance(value, Unknown) else ast.unparse(node)[:60]
-        return why if why.startswith("'") else f"'{why}' was not understood"
+        shown = ast.unparse(node)[:60]
+        why = value.why if isinstance(value, Unknown) and value.why[:60] != shown else ""
+        return f"'{shown}' was not understood" + (f": {why if why[:1] == chr(39) else repr(why)}" if why else "")
 
     def read(self, item, node):
         if not isinstance(item, Instance) or "(given)" not in item.attributes:
@@ -175,7 +192,9 @@ class Configs:
         defaults = self.function.constant_defaults()
         for name in names:
             for config in self.each:
-                if name not in config:
+                if name not in config and name == "maxnreg":
+                    config[name] = REGISTERS_MAX
+                elif name not in config:
                     config[name] = defaults.get(name)
                     if name not in defaults:
                         self.left.append(f"configs: some do not set {name}; write its values")

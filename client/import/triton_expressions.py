@@ -48,9 +48,13 @@ class Expressions(Tensors):
         self.steps += 1
         if self.steps > STEPS_MAX:
             raise TooLong
-        method = getattr(self, "of_" + type(node).__name__, None)
+        method, before = getattr(self, "of_" + type(node).__name__, None), len(self.met)
         made = method(node, names) if method is not None else None
-        return unknown(f"'{self.shown(node)}'", node) if made is None else made
+        if made is None:  # because of a part that is not known, or by itself
+            made = self.met[before] if len(self.met) > before else unknown(f"'{self.shown(node)}'", node)
+        if isinstance(made, Unknown):
+            self.met.append(made)
+        return made
 
     def of_Constant(self, node, names):
         if node.value is None:
@@ -133,19 +137,19 @@ class Expressions(Tensors):
         return f"-{factor(inner)}" if isinstance(node.op, ast.USub) else inner
 
     def of_BoolOp(self, node, names):
-        is_or, parts = isinstance(node.op, ast.Or), []
-        for index, each in enumerate(node.values):
+        """The value that decides, as in Python, as long as those before it are known."""
+        decides, parts = ("True" if isinstance(node.op, ast.Or) else "False"), []
+        for each in node.values:
             test = self.condition(each, names)
-            if test == ("True" if is_or else "False"):
-                return self.value(each, names) if is_or and not parts and index else (
-                    self.value(each, names) if is_or and not parts else test)
+            if test == decides:
+                return decides if parts else self.value(each, names)
             if test not in ("True", "False"):
                 parts.append(test)
         if None in parts:
             return None
         if not parts:
             return self.value(node.values[-1], names)
-        return (" or " if is_or else " and ").join(map(wrapped, parts))
+        return (" or " if decides == "True" else " and ").join(map(wrapped, parts))
 
     def of_Compare(self, node, names):
         if len(node.ops) > 1:
@@ -345,7 +349,7 @@ class Expressions(Tensors):
                 return self.numel_of(base)
             known = None
         else:
-            known = self.value(node.func, names)
+            known = self.of_Name(node.func, names) if isinstance(node.func, ast.Name) else self.value(node.func, names)
         if isinstance(known, Code):
             return self.call(known, positional, by_name, node)
         return self.library(name, positional, by_name, node, names)

@@ -2,9 +2,11 @@
 """The Triton half of a script: its @triton.jit functions as a source of their own, the one that is
 tuned, and which of its pointers are read and written."""
 import ast
+import os
 import re
 import textwrap
 
+from script_modules import LoadedModule
 from script_reader import Unreadable
 
 READS = {"load", "load_tensor_descriptor", "gather"}
@@ -173,6 +175,16 @@ class Function:
                 yield "", addressed(node.args[0])
 
 
+def make_of_device(node):
+    """What a script's own question about the make of the GPU is answered with: kernels here run on NVIDIA's. None: it
+    is no such question."""
+    name = last_name(node).lower()
+    if name in ("is_nvidia", "is_cuda", "is_nvidia_gpu"):
+        return True
+    return False if name in ("is_amd", "is_hip", "is_intel", "is_rocm", "is_npu", "is_xpu", "is_musa", "is_intel_alchemist",
+                             "is_ascend", "is_hip_available") else None
+
+
 def without_host(decorator):
     """@triton.jit without what names launches for a profiler."""
     if not isinstance(decorator, ast.Call):
@@ -206,6 +218,7 @@ class TritonSource:
 
     def __init__(self, path, text):
         self.lines = text.split("\n")
+        self.headers = {}  # files that come along
         try:
             self.tree = ast.parse(text, path)
         except (SyntaxError, ValueError) as error:
@@ -269,6 +282,8 @@ class TritonSource:
             if name not in used or (kept and alias in kept.names) or name in seen:
                 continue
             value = scope.get(name)
+            if isinstance(value, LoadedModule) and self.add_header(name, value, parts):
+                continue
             function = getattr(value, "node", None)
             if isinstance(function, ast.FunctionDef) and any(last_name(d) == "jit" for d in function.decorator_list):
                 self.bring(name, value, parts, bound, texts, seen, missing)
@@ -279,6 +294,22 @@ class TritonSource:
             else:
                 module = "." * getattr(node, "level", 0) + (getattr(node, "module", None) or alias.name)
                 missing.append((name, module))
+
+    def add_header(self, name, module, parts):
+        """A module of functions for kernels, used as `name.function`, is a file of its own beside the source."""
+        path = module.scope.get("__file__", "")
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except OSError:
+            return False
+        imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        own = os.path.basename(path)
+        if any(getattr(node, "level", 0) or triton_import(node) is None for node in imports) or own in self.headers:
+            return False
+        self.headers[own] = text
+        parts.append(f"import {own.removesuffix('.py')} as {name}")
+        return True
 
     @staticmethod
     def alias(name, full, parts):

@@ -5,21 +5,24 @@ different is a condition in an expression, or unknown, with its line. None of th
 import ast
 
 from restriction import wrapped
-from triton_expressions import STEPS_MAX, Expressions, Launched, Leave, Raised, TooLong, launches
-from triton_function import last_name
+from triton_expressions import STEPS_MAX, Expressions, Leave, Raised, TooLong, launches
+from triton_function import last_name, make_of_device
 from triton_tensors import TENSOR_ATTRIBUTES, unknown, whole
-from triton_values import (NONE, Axes, Code, Config, Items, Meta, Places, Shape, Table, Tensor, Type, Unknown,
+from triton_values import (NONE, Axes, Code, Config, Items, Meta, Module, Places, Shape, Table, Tensor, Type, Unknown,
                            text_of_types)
 
 
 class Host(Expressions):
     """Walks one function of the script. `modules`: names of the script's module: functions, numbers, classes."""
 
-    def __init__(self, function, node, modules):
+    def __init__(self, function, node, modules, has_defaults=True):
         self.function, self.node, self.modules = function, node, modules
+        self.has_defaults = has_defaults  # parameters have them, as if the caller did not give these
         self.places = Places()
         self.launches, self.notes = [], []
         self.bools, self.integers = {}, {}
+        self.met = []  # what was not known, in order: a cause for what is made of it
+        self.assumed = set()  # names of tensors whose type the caller chooses
         self.steps = self.depth = 0
         names = {}
         self.parameters(node, names)
@@ -37,7 +40,7 @@ class Host(Expressions):
         defaults.update((a.arg, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults) if d is not None)
         for argument in [*plain, *arguments.kwonlyargs]:
             name = argument.arg
-            if name in defaults:
+            if name in defaults and self.has_defaults:
                 names[name] = self.value(defaults[name], {})
                 if isinstance(names[name], Unknown):
                     names[name] = self.parameter(argument, node)
@@ -51,12 +54,13 @@ class Host(Expressions):
     def parameter(self, argument, node):
         """A required one: a tensor, a number of a dim, or unknown."""
         name = argument.arg
-        if name in ("self", "ctx", "cls"):
-            return Unknown(name, argument.lineno)
         annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
         asked = {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)
                  and getattr(inner.value, "id", "") == name}
+        if name in ("self", "ctx", "cls") and not asked & {"shape", "stride", "numel"}:
+            return Unknown(name, argument.lineno)
         if asked & TENSOR_ATTRIBUTES or "Tensor" in annotation:
+            self.assumed.add(name)
             return Tensor(Axes(name), Type("dtype"))
         if annotation == "int" or (not annotation and self.is_number(name, node)):
             return name
@@ -70,8 +74,10 @@ class Host(Expressions):
             return Unknown(f"the type {name}", argument.lineno)
         if annotation:
             return Unknown(f"{name}: {annotation}", argument.lineno)
-        return Tensor(Axes(name), Type("dtype")) if self.is_pointer(name, node) else Unknown(
-            f"{name}: the caller gives it", argument.lineno)
+        if not self.is_pointer(name, node):
+            return Unknown(f"{name}: the caller gives it", argument.lineno)
+        self.assumed.add(name)
+        return Tensor(Axes(name), Type("dtype"))
 
     def bound_to(self, name, node):
         """The kernel's parameters that a name of the host is given to, as it is."""
@@ -230,6 +236,10 @@ class Host(Expressions):
                 isinstance(inner, ast.Starred) for inner in target.elts):
             if self.set_rank(value.axes, len(target.elts)):
                 value = Items(list(value.axes.shape))
+        stars = any(isinstance(inner, ast.Starred) for inner in target.elts)
+        if isinstance(value, Shape) and value.behind and value.start == 0 and value.end is None and not stars:
+            if self.set_rank(value.axes, len(target.elts) - len(value.behind)):  # B, T, H, K, V = *k.shape, v.shape[-1]
+                value = Items([*value.axes.shape, *value.behind])
         if isinstance(value, Tensor) and value.why == "" and value.axes.shape is None:
             value = unknown("a tensor's parts", target)
         items = value.items if isinstance(value, Items) else []
@@ -240,7 +250,7 @@ class Host(Expressions):
             end = len(items) - (len(target.elts) - star - 1)
             items = [*items[:star], Items(items[star:end]), *items[end:]] if end >= star else []
         for inner, item in zip(target.elts, items if len(items) == len(target.elts) else [
-                unknown("'" + ast.unparse(target) + "'", target)] * len(target.elts)):
+                value if isinstance(value, Unknown) else unknown("'" + ast.unparse(target) + "'", target)] * len(target.elts)):
             self.assign(inner.value if isinstance(inner, ast.Starred) else inner, item, names)
 
     def unpack_open(self, target, value, star, names):
@@ -325,6 +335,8 @@ class Host(Expressions):
     def condition(self, node, names):
         """"True", "False", an expression; None: it is not known."""
         value = self.value(node, names)
+        if isinstance(value, (Unknown, Module)) and make_of_device(node) is not None:
+            return str(make_of_device(node))
         if value is NONE:
             return "False"
         if isinstance(value, (Tensor, Code, Type)):
@@ -391,7 +403,7 @@ class Host(Expressions):
             value = self.call(value, [Meta()], {}, node)
         if isinstance(value, str):
             value = Items([value])
-        return value if isinstance(value, Items) else [unknown(f"'{self.shown(node)}'", node)][0]
+        return value if isinstance(value, Items) else unknown(f"'{self.shown(node)}'", node)
 
 
 def same_value(one, other):

@@ -67,7 +67,8 @@ class Launch:
         self.left, self.notes = [], list(host.notes)
         self.dims, self.types, self.args, self.defines = {}, [], [], []
         self.dim_values, self.shapeless = {}, []
-        self.real, self.types_first = real, []
+        self.causes = {}  # (what was not understood, line): parts that need it
+        self.real, self.types_first, self.assumed = real, [], []
         self.line = launched.call.lineno
         bound = host.bind(launched)  # a config gives what the launch does not
         host.config_names = {*self.values, *(name for name in self.function.constants if name not in bound)}
@@ -75,6 +76,15 @@ class Launch:
 
     def leave(self, text, line=0):
         self.left.append(text if "(line " in text else f"{text} (line {line or self.line})")
+
+    def leave_for(self, part, cause):
+        """What is missing because of one expression is one thing to write."""
+        why = cause.why if isinstance(cause, Unknown) else "it"
+        self.causes.setdefault((understood(why), getattr(cause, "line", 0) or self.line), []).append(part)
+
+    def tell_causes(self):
+        for (why, line), parts in self.causes.items():
+            self.leave(f"{', '.join(dict.fromkeys(parts))}: {why}", line)
 
     def read(self):
         host = self.host
@@ -99,6 +109,9 @@ class Launch:
                 self.leave(f"arg {name}: the launch does not give it")
         self.constants(bound)
         self.tell_shapes()
+        self.tell_causes()
+        if len(self.assumed) > 1:
+            self.notes.append(f"args {', '.join(self.assumed)}: the script does not say their types; all have the problem's")
         self.finish(extents)
         if not any(role in arg for arg in self.args for role in ("INOUT", "OUTPUT")):
             if self.real is None and host.strange:
@@ -140,8 +153,7 @@ class Launch:
         elif isinstance(value, Items) and len(value.items) == 0:
             self.leave(f"arg {name}: a tuple is no arg of a spec")
         else:
-            why = value.why if isinstance(value, Unknown) else "it"
-            self.leave(f"arg {name}: {understood(why)}", getattr(value, "line", 0))
+            self.leave_for(f"arg {name}", value)
             kind = "buffer" if name in self.function.pointers() else "scalar"
             self.args.append((name, f'{kind} {{ dtype: "{TO_WRITE}" ' + (
                 f'shape: "{TO_WRITE}" role: ROLE_{role} }}' if kind == "buffer" else f'value: "{TO_WRITE}" }}'), []))
@@ -162,7 +174,10 @@ class Launch:
         shape = self.shape(memory)
         why = tensor.why
         if shape is None or why:
-            self.shapeless.append((name, why, memory.name))
+            if isinstance(why, Unknown):
+                self.leave_for(f"arg {name}", why)
+            else:
+                self.shapeless.append((name, why, memory.name))
             shape = [TO_WRITE]
         fill = ""
         if name in self.zeroed:
@@ -177,6 +192,8 @@ class Launch:
             self.leave(f"arg {name}: its elements are parts of addresses, and neither their type nor their values are in the "
                        "script; write its dtype and fill")
             dtype = TO_WRITE
+        elif dtype == "dtype" and tensor.axes.name in host.assumed:
+            self.assumed.append(name)
         self.types.append(dtype)
         spots = ", ".join(f"${i}" for i in range(len(shape)))
         texts = list(shape)
@@ -202,6 +219,11 @@ class Launch:
             return list(axes.flat)
         if axes.count is not None and not axes.seen and not axes.strides:
             return [axes.count]
+        if axes.count is not None and set(axes.seen) == {-1} and not axes.strides:  # all elements, and how long a row is
+            rows = host.places.axis(f"{axes.name}_rows")
+            if host.places.same(axes.count, product([rows, axes.seen[-1]])):
+                axes.flat = [rows, axes.seen[-1]]
+                return list(axes.flat)
         read = sorted(index for index in axes.seen if index >= 0)
         if read and read == list(range(len(read))) and not any(index < 0 for index in axes.seen) and \
                 axes.strides <= set(read) and (not axes.strides or (len(read) > 1 and axes.strides == set(read))):
@@ -242,8 +264,7 @@ class Launch:
     def define(self, name, value):
         text = self.text(value)
         if text is None:
-            why = value.why if isinstance(value, Unknown) else "its value"
-            self.leave(f"define {name}: {understood(why)}", getattr(value, "line", 0))
+            self.leave_for(f"define {name}", value)
             text = TO_WRITE
         self.defines.append((name, text))
 
@@ -251,12 +272,13 @@ class Launch:
         made = self.host.grid(self.launched)
         items = made.items if isinstance(made, Items) else [made]
         extents = []
+        if len(items) > 3:
+            self.leave(f"launch.grid: it has {len(items)} axes; a launch has at most 3")
         for item in items[:3]:
             if isinstance(item, str):
                 extents.append(item)
             else:
-                why = item.why if isinstance(item, Unknown) else "an axis"
-                self.leave(f"launch.grid: {understood(why)}", getattr(item, "line", 0))
+                self.leave_for("launch.grid", item)
                 extents.append(TO_WRITE)
         return extents or [TO_WRITE]
 
@@ -286,7 +308,8 @@ class Launch:
         self.args = [(name, template, [settled(text) for text in texts]) for name, template, texts in self.args]
         self.defines = [(name, settled(text)) for name, text in self.defines]
         self.grid = [settled(extent) for extent in extents]
-        for name, index in sorted(bad):
+        told = {host for _, _, host in self.shapeless}
+        for name, index in sorted(one for one in bad if one[0] not in told):
             self.leave(f"the shape of '{name}' is not in the script, so what its stride({index}) is, is not known")
         if self.real is not None:
             triton_run.correct(self, self.real)

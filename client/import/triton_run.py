@@ -283,7 +283,8 @@ def correct(launch, taken):
     defines = dict(launch.defines)
     kinds = {name: real(value) for name, value in taken.values.items()}
     values = sizes(read, kinds)
-    launch.left, launch.notes = [], [note for note in launch.notes if "taken for one of" not in note and "1.0 here" not in note]
+    launch.left, launch.notes = [], [note for note in launch.notes if "taken for one of" not in note
+                                    and "1.0 here" not in note and "the problem's" not in note]
     scope = {**values, **config}
 
     def said(text, number):

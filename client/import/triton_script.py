@@ -30,6 +30,7 @@ class Import:
         self.left, self.notes = [], []
         self.dims = {}  # name: how many axes its tensor has
         self.lets = []
+        self.bools, self.integers, self.types_first = {}, {}, ()
         self.reader = ConfigReader(path, source.tree)
         self.real = None  # a launch that was taken down when the script ran
 
@@ -43,7 +44,7 @@ class Import:
             self.left.append(f"{names} {'are' if ',' in names else 'is'} of module {module}: put {'them' if ',' in names else 'it'} "
                              f"into {self.name}.py")
         return {"name": self.name, "left": self.left, "notes": self.notes,
-                "files": {f"{self.name}.py": text, f"{self.name}.textproto": self.spec(origin)}}
+                "files": {**self.source.headers, f"{self.name}.py": text, f"{self.name}.textproto": self.spec(origin)}}
 
     # What is tried.
 
@@ -126,6 +127,8 @@ class Import:
         for node in tried[:CANDIDATES_MAX]:
             modules = ModuleNames(self.reader.scope)
             host = Host(self.function, node, modules)
+            if not host.launches:  # what is the default may lead elsewhere
+                host = Host(self.function, node, modules, has_defaults=False)
             for launched in host.launches[:4]:
                 made = Launch(self, host, launched, self.real)
                 if best is None or len(made.left) < len(best.left):
@@ -148,8 +151,6 @@ class Import:
     def clashes(self, name):
         return name in self.dims and (name in RESERVED or name in self.values)
 
-    bools, integers, types_first = {}, {}, ()
-
     # The spec.
 
     def spec(self, origin):
@@ -160,7 +161,8 @@ class Import:
         lines = ["# proto-file: tune/v1/kernel.proto", "# proto-message: tune.v1.KernelSpec",
                  f"# Imported from {origin}.", f"name: {quoted(self.name)}",
                  f"summary: {quoted('imported: ' + self.function.name)}", "language: TRITON",
-                 f"source: {quoted(self.name + '.py')}", f"entry: {quoted(self.function.name)}",
+                 f"source: {quoted(self.name + '.py')}", *(f"headers: {quoted(name)}" for name in self.source.headers),
+                 f"entry: {quoted(self.function.name)}",
                  'targets: ["sm_8*", "sm_9*", "sm_1*"]', ""]
         for name, axes in self.dims.items():
             written = self.safe(name)

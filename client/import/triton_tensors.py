@@ -81,7 +81,8 @@ class Tensors:
             return Tensor(shape.axes, dtype)
         if isinstance(shape, Items) and all(isinstance(item, str) for item in shape.items):
             return Tensor(Axes(name, list(shape.items) or ["1"]), dtype)
-        return Tensor(Axes(name), dtype, why=f"the shape of '{self.shown(node)}' was not understood")
+        causes = [item for item in getattr(shape, "items", [shape]) if isinstance(item, Unknown)]
+        return Tensor(Axes(name), dtype, why=causes[0] if causes else f"the shape of '{self.shown(node)}' was not understood")
 
     def torch_call(self, name, positional, by_name, node):
         """torch.empty and the like; None: no such function."""
