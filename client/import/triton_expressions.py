@@ -50,8 +50,9 @@ class Expressions(Tensors):
             raise TooLong
         method, before = getattr(self, "of_" + type(node).__name__, None), len(self.met)
         made = method(node, names) if method is not None else None
-        if made is None:  # because of a part that is not known, or by itself
-            made = self.met[before] if len(self.met) > before else unknown(f"'{self.shown(node)}'", node)
+        if made is None:  # because of a name that an earlier line gave what is not known, or by itself
+            causes = [one for one in self.met[before:] if one.is_named]
+            made = causes[0] if causes else unknown(f"'{self.shown(node)}'", node)
         if isinstance(made, Unknown):
             self.met.append(made)
         return made

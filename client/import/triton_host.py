@@ -227,6 +227,8 @@ class Host(Expressions):
         if isinstance(target, ast.Name):
             if isinstance(value, str):
                 self.places.call(value, target.id)
+            elif isinstance(value, Unknown):
+                value.is_named = True
             names[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target, value, names)

@@ -43,6 +43,7 @@ NONE = NoneValue()
 class Unknown:
     why: str
     line: int = 0
+    is_named: bool = False  # a name of the function stands for it
 
 
 @dataclasses.dataclass

@@ -288,7 +288,7 @@ class ImportScript(unittest.TestCase):
         self.assertIn("arg n: 'x.stride(axis)' was not understood (line 14)", answer["left"])
 
     def test_what_nobody_has_thought_of_is_a_sentence_with_its_line(self):
-        answer = self.read(TRITON_SUMS.replace("reset_to_zero=[\"total\"]", "reset_to_zero=[[]]"))
+        answer = self.read(TRITON_SUMS.replace("@triton.autotune", "@triton.heuristics()\n@triton.autotune"))
         self.assertRegex(answer.get("error", str(answer)), r"s\.py:\d+: this cannot be read, write it more plainly: ")
 
 
