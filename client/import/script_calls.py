@@ -67,6 +67,14 @@ class Calls:
                 if isinstance(method, Function):
                     self.call_function(method, [], {}, inner.lineno)
 
+    def unreached_call(self):
+        """Takes down the first call that the walk did not reach, with the names of the module; its line, or 0."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and self.name_of(node.func) == self.entry:
+                self.value(node, self.scope)
+                return node.lineno
+        return 0
+
     def of_Call(self, node, scope):
         positional = self.of_Tuple(ast.Tuple(node.args, ast.Load(), lineno=node.lineno), scope).items
         by_name, stars = {}, [p for p in positional if isinstance(p, Starred)]

@@ -14,6 +14,7 @@
 namespace tune {
 namespace embedded {
 extern const std::string_view import_cuda_source_py;
+extern const std::string_view import_kernel_tuner_options_py;
 extern const std::string_view import_kernel_tuner_py;
 extern const std::string_view import_kernel_tuner_run_py;
 extern const std::string_view import_kernel_tuner_spec_py;
@@ -67,6 +68,7 @@ std::vector<std::string> Modules() {
         std::pair("restriction", embedded::import_restriction_py),
         std::pair("spec_text", embedded::import_spec_text_py),
         std::pair("kernel_tuner_spec", embedded::import_kernel_tuner_spec_py),
+        std::pair("kernel_tuner_options", embedded::import_kernel_tuner_options_py),
         std::pair("kernel_tuner", embedded::import_kernel_tuner_py),
         std::pair("triton_function", embedded::import_triton_function_py),
         std::pair("triton_values", embedded::import_triton_values_py),

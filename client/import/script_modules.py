@@ -8,6 +8,8 @@ from script_values import Module, Scope
 
 BYTES_MAX = 1 << 20
 MODULES_MAX = 64
+# Known by what they do, wherever they lie.
+LIBRARIES = {"kernel_tuner", "numpy", "torch", "triton", "cupy", "scipy"}
 
 
 class LoadedModule(Module):
@@ -31,6 +33,8 @@ class Modules:
     def find(self, name, level, folder):
         """The file of `from name import ...`; None: it is none of the script's own."""
         parts = name.split(".") if name else []
+        if parts and parts[0] in LIBRARIES:
+            return None
         places = [self.root, self.folder]
         if level:
             for _ in range(level - 1):

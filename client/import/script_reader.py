@@ -46,6 +46,11 @@ COMPARISONS = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
                ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b}
 
 
+def names_in(tree):
+    return {inner.id if isinstance(inner, ast.Name) else inner.attr for inner in ast.walk(tree)
+            if isinstance(inner, (ast.Name, ast.Attribute))}
+
+
 def is_none(node):
     return isinstance(node, ast.Constant) and node.value is None
 
@@ -66,6 +71,7 @@ class Reader(Imports, Calls):
         self.depth = 0
         self.scope = Scope({})
         self.modules = Modules(path)
+        self.mentioned = set()  # names of the script's text
         self.where = ""  # in which other module, for people
         self.too_much = Unreadable
 
@@ -77,7 +83,8 @@ class Reader(Imports, Calls):
         except (SyntaxError, ValueError) as error:
             raise Unreadable(f"{self.path}: no Python 3: {error}") from error
         self.tree = tree
-        scope = Scope({"__file__": os.path.abspath(self.path), "__name__": "__main__"})
+        self.mentioned = names_in(tree)
+        scope = self.scope = Scope({"__file__": os.path.abspath(self.path), "__name__": "__main__"})
         self.module_block(tree.body, scope)
         # Functions that nobody calls with what we know: tune(), main(), methods.
         for node in tree.body:
@@ -93,10 +100,6 @@ class Reader(Imports, Calls):
             self.block(body, scope)
         except Return:
             pass
-
-    def lines_of_calls(self):
-        return [node.lineno for node in ast.walk(self.tree)
-                if isinstance(node, ast.Call) and self.name_of(node.func) == self.entry]
 
     def tunes(self, node):
         return any(isinstance(inner, ast.Call) and self.name_of(inner.func) == self.entry
@@ -227,7 +230,9 @@ class Reader(Imports, Calls):
                                                    and self.name_of(inner.func) == self.entry):
                 names.add("")
         if names:
-            self.passed_over.append((node.lineno, names, text + self.where))
+            used = names & self.mentioned if self.where else names
+            if used:  # of another module, what the script names
+                self.passed_over.append((node.lineno, used, text + self.where))
 
     def do_With(self, node, scope):
         for item in node.items:

@@ -4,7 +4,7 @@ import ast
 import re
 
 from script_objects import Instance
-from script_reader import Reader, Unreadable
+from script_reader import Reader, Unreadable, names_in
 from script_values import Function, Map, Module, Num, Seq, Unknown, items_of, plain
 from triton_function import make_of_device
 from triton_hooks import Hook
@@ -24,7 +24,7 @@ class ConfigReader(Reader):
 
     def __init__(self, path, tree):
         super().__init__(path, "Config")
-        self.tree = tree
+        self.tree, self.mentioned = tree, names_in(tree)
         self.scope.update({"__file__": path, "__name__": "imported"})
         self.unions = []
         try:

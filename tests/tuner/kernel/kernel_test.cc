@@ -349,7 +349,7 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:8:21: dims[2].default_value: 0 is not one of the values"},
     {"[\"bf16\", \"f32\"]", "[\"bf16\", \"fp32\"]",
      "scale.textproto:9:1: dtypes[1]: unknown data type 'fp32'; known: f64, f32, f16, bf16, i8, "
-     "u8, i32, u32, i64, e4m3"},
+     "u8, i32, u32, i64, e4m3, i16, u16, u64, bool"},
     {"\"pow2(32, 1024)\"", "\"pow2(32, 1024\"",
      "scale.textproto:12:3: params[0].values: unexpected end at column 14 of 'pow2(32, 1024'"},
     {"\"[1, 4]\"", "\"[1, VEC]\"",
@@ -406,7 +406,7 @@ constexpr WrongSpec kWrongSpecs[] = {
      "template such as 'softmax<THREADS, float>'"},
     {"tolerances { dtype: \"bf16\"", "tolerances { dtype: \"dtype\"",
      "scale.textproto:48:14: tolerances[0].dtype: unknown data type 'dtype'; known: f64, f32, f16, "
-     "bf16, i8, u8, i32, u32, i64, e4m3"},
+     "bf16, i8, u8, i32, u32, i64, e4m3, i16, u16, u64, bool"},
     {"rtol: 0.01", "rtol: -1", "scale.textproto:48:28: tolerances[0].rtol: not within 0 and 1"},
     {"rtol: 0.01", "when: \"VEC == 1\" rtol: 0.01",
      "scale.textproto:48:28: tolerances[0].when: unknown name 'VEC' at column 1 of 'VEC == 1'; in "
