@@ -326,7 +326,7 @@ class Ledger:
             keys = dict(store.execute("SELECT id, coalesce(idempotency_key, '') FROM sweep"))
             states = dict(store.execute("SELECT sweep.id, job.state FROM sweep JOIN job ON job.id = sweep.job_id"))
             for sweep, key in self.submitted.items():
-                if keys.get(sweep) != key:
+                if keys.get(sweep, "").rpartition("/")[2] != key:  # the store puts the principal before it
                     self.lost.append(f"sweep {sweep}")
             for sweep in self.cancelled:
                 if states.get(sweep) != 4:
@@ -446,9 +446,9 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
             told, published = len(ledger.trials), len(ledger.published)
             time.sleep(random.uniform(0.05, 0.4))
             if trial % 10 == 9:  # the sweep that runs was taken up again, and is in the middle of it
-                await_more(lambda: len(ledger.trials) > told, 10)  # noqa: B023
+                await_more(lambda: len(ledger.trials) > told, 30)  # noqa: B023
             elif trial % 5 == 2:
-                await_more(lambda: len(ledger.published) > published, 20)  # noqa: B023
+                await_more(lambda: len(ledger.published) > published, 60)  # noqa: B023
             daemon.kill(signal.SIGKILL)
             until.set()
             for thread in threads:
