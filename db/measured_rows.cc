@@ -29,7 +29,7 @@ constexpr Exceptions kInsertedProfile = {
     {"kernel_hash"}, {"dims"},
     {"dtype"},       {"device_name"},
     {"target"},      {"driver"},
-    {"compiler"}};  // the key has an id
+    {"compiler"},    {"include_digest"}};  // the key has an id
 constexpr Exceptions kSelectedProfile = {
     {"id", "profile.id"},
     {"kernel_name", kNameOfProfiled},
