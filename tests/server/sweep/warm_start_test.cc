@@ -34,7 +34,7 @@ db::TrialKey Key(int64_t n, const std::string& device = "NVIDIA H200") {
 
 Trial MakeTrial(int64_t sweep_id, int64_t threads, double latency_ns) {
   Trial trial{.sweep_id = sweep_id, .config = {{{"THREADS", threads}}}};
-  if (latency_ns == 0) trial.outcome = Outcome::kLaunchFailed;
+  if (latency_ns == 0) trial.outcome = Outcome::kInvalidConfig;
   trial.measurement.latency_ns_median = latency_ns;
   return trial;
 }
@@ -90,7 +90,7 @@ TEST_F(WarmStartTest, TheNearestShapeComesFirstAndTheSameKeyNever) {
   EXPECT_EQ(ToText(warm_start->prior[0].config), "THREADS=128");
   EXPECT_EQ(warm_start->prior[0].relative_latency, 1);
   EXPECT_EQ(warm_start->prior[1].relative_latency, 1.5);
-  EXPECT_EQ(warm_start->prior[2].outcome, Outcome::kLaunchFailed);
+  EXPECT_EQ(warm_start->prior[2].outcome, Outcome::kInvalidConfig);
   EXPECT_EQ(warm_start->prior[3].source, 1u);
   EXPECT_GT(warm_start->prior[0].weight, warm_start->prior[3].weight);
   auto little = GatherWarmStart(*store_, {}, "copy", *kernel_, Key(1024), 2);
