@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "db/large_store.h"
 #include "db/store.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/records/record_book.h"
@@ -114,7 +115,7 @@ class BothOrNeitherTest : public testing::Test {
     return submission;
   }
   size_t InMemory() const { return book_->snapshot()->Records("mine").size(); }
-  size_t InStore() { return store_->Statistics()->record_count; }
+  size_t InStore() { return db::LargeStore::Of(*store_)->RecordsAfter(0)->size(); }
   db::JobState StateInStore(int64_t sweep) { return store_->GetSweep(sweep)->job.state; }
   db::JobState StateInMemory(int64_t sweep) { return sweeps_->Get(sweep)->row.job.state; }
   void AwaitMessage(int64_t sweep, const std::string& part) {
@@ -224,7 +225,7 @@ TEST_F(BothOrNeitherTest, AnEndThatIsNotStoredWhenTheDaemonStopsIsToldToNobody) 
   AwaitMessage(id, "not stored yet");
   scheduler_->Stop();
   EXPECT_FALSE(db::IsFinished(watched.view().row.job.state));
-  EXPECT_THAT(watched.view().row.job.message, HasSubstr("could not be stored"));
+  EXPECT_THAT(watched.view().row.job.message, HasSubstr("not stored yet"));
   disk_.write_error = 0;
   EXPECT_EQ(StateInStore(id), db::JobState::kRunning) << "the next daemon takes it up";
 }
