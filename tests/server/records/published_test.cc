@@ -34,7 +34,7 @@ work { flops: "n" bytes: "8 * n" peak: "'f32'" }
 reference { entry: "r" launch { grid: "1" block: "1" } }
 )spec";
 constexpr char kDevice[] = "NVIDIA Test GPU";
-constexpr int kSteps = 60;
+constexpr int kSteps = 40;
 
 // A daemon's store and its records, and what must be in them.
 class History {
@@ -208,7 +208,7 @@ class History {
 };
 
 TEST(PublishedTest, TheRecordsAreTheConfirmedWinnersWhateverHappens) {
-  for (uint32_t seed = 1; seed <= 12; ++seed) {
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
     History history(seed);
     for (int step = 0; step < kSteps; ++step) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, ", step ", step));
