@@ -198,7 +198,8 @@ absl::StatusOr<Solution> Solver::SolveOnce(const DiagramLimits& limits,
       return absl::CancelledError("cancelled while the valid configs were being found");
     }
     if (result.kind == DiagramResult::Kind::kTooMany) {
-      return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
+      return absl::ResourceExhaustedError(
+          "there are more than 2^62 valid configs: give the params fewer values");
     }
     if (result.kind == DiagramResult::Kind::kTooWide) {
       // The loop goes on. Another component may be empty, and then this one does not matter.

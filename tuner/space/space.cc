@@ -93,7 +93,8 @@ absl::Status Space::Hold(std::vector<SpaceParam> params, std::vector<Diagram> co
     const Diagram& component = components_[i];
     strides_[i] = size_;
     if (component.count() > (uint64_t{1} << 62) / size_) {
-      return absl::ResourceExhaustedError("there are more than 2^62 valid configs");
+      return absl::ResourceExhaustedError(
+          "there are more than 2^62 valid configs: give the params fewer values");
     }
     size_ *= component.count();
     for (size_t level = 0; level < component.levels().size(); ++level) {

@@ -141,7 +141,8 @@ TEST(Space, SaysWhatItDoesNotTake) {
             "param 'E' has 0 values; 1 to 65536 will do");
   definition.params.clear();
   for (int i = 0; i < 64; ++i) definition.params.push_back(Integers(absl::StrCat("P", i), {1, 2}));
-  EXPECT_EQ(Space::Build(definition).status().message(), "there are more than 2^62 valid configs");
+  EXPECT_EQ(Space::Build(definition).status().message(),
+            "there are more than 2^62 valid configs: give the params fewer values");
 }
 
 TEST(Space, IsMadeOfRows) {
