@@ -48,7 +48,7 @@ void AddJobPrune(CLI::App& job, Session& session) {
   auto owner = std::make_shared<std::string>();
   CLI::App* prune = job.add_subcommand(
       "prune",
-      "Remove what finished jobs stored: trials, samples, messages, sources\n"
+      "Remove what finished jobs stored: trials, samples, messages, sources.\n"
       "Keeps the jobs themselves and what records need. For operators.\nExamples:\n"
       "  tunectl job prune --older-than 90 --dry-run\n"
       "  tunectl job prune --owner mallory");
