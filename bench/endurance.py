@@ -448,7 +448,7 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
             if trial % 10 == 9:  # the sweep that runs was taken up again, and is in the middle of it
                 await_more(lambda: len(ledger.trials) > told, 30)  # noqa: B023
             elif trial % 5 == 2:
-                await_more(lambda: len(ledger.published) > published, 60)  # noqa: B023
+                await_more(lambda: len(ledger.published) > published, 120)  # noqa: B023
             daemon.kill(signal.SIGKILL)
             until.set()
             for thread in threads:
