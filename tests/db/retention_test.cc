@@ -149,7 +149,8 @@ TEST_F(RetentionTest, WhatARecordStandsOnStays) {
 
   EXPECT_EQ(PruneAll({.owner = "alice", .before_unix_ms = kForever}).trials, 2u);
   std::vector<int64_t> left;
-  for (const Trial& trial : store_->TrialsOfSweep(sweep.id).value()) left.push_back(trial.id);
+  const std::vector<Trial> trials_left = store_->TrialsOfSweep(sweep.id).value();
+  for (const Trial& trial : trials_left) left.push_back(trial.id);
   EXPECT_THAT(left, ElementsAre(trials[1].id, trials[2].id, trials[4].id, confirmed.id))
       << "the default, tie and best of the sweep that a record is of, and the record's own";
   EXPECT_EQ(store_->CurrentRecords().value().size(), 1u);

@@ -238,7 +238,7 @@ TEST_F(ClientsTest, ArtifactsOfANameSpaceAreItsOwners) {
     EXPECT_THAT(refused.error_message(), HasSubstr("alice"));
   }
   // Those of kernels that all share are everybody's.
-  EXPECT_EQ(Sweep(*operator_, {.items = "[4]"}), "scale");
+  EXPECT_EQ(Sweep(*operator_, {.items = "[1, 8]"}), "scale");
   list.set_kernel_name("scale");
   ASSERT_TRUE(Call(*rita.records, &v1::RecordService::Stub::ListRecords, list, &records).ok());
   ASSERT_EQ(records.records_size(), 1);
@@ -273,7 +273,7 @@ TEST_F(ClientsTest, WhatJobsStoreHasAQuotaAndIsGivenBack) {
   v1::PruneJobsResponse pruned;
   EXPECT_EQ(Call(*alice.server, &v1::ServerService::Stub::PruneJobs, prune, &pruned).error_code(),
             StatusCode::PERMISSION_DENIED);
-  Sweep(*operator_, {.items = "[4]"});  // the newest stays for its number
+  Sweep(*operator_, {.items = "[1, 8]"});  // the newest stays for its number
   ASSERT_TRUE(Call(*operator_->server, &v1::ServerService::Stub::PruneJobs, prune, &pruned).ok());
   EXPECT_EQ(pruned.jobs(), 1u);
   EXPECT_EQ(Records().size(), 2u) << "what records stand on stays";
