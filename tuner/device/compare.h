@@ -42,10 +42,10 @@ struct SquareSum {
 
 TUNE_COMPARE_FUNCTION void AddSquare(double value, SquareSum& sum) {
   const double size = value < 0 ? -value : value;
-  if (size > SquareSum::kLarge) {
-    sum.large += (size * SquareSum::kShrink) * (size * SquareSum::kShrink);
-  } else if (size >= SquareSum::kSmall) {
+  if (size >= SquareSum::kSmall && size <= SquareSum::kLarge) {
     sum.medium += size * size;
+  } else if (size > SquareSum::kLarge) {
+    sum.large += (size * SquareSum::kShrink) * (size * SquareSum::kShrink);
   } else {
     sum.small += (size * SquareSum::kGrow) * (size * SquareSum::kGrow);
   }
