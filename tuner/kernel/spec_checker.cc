@@ -39,7 +39,7 @@ const std::set<std::string>& FlagNames() {
       "folder",  "fresh", "head",     "help",       "json",   "junit",    "kernel",  "kernels",
       "markdown", "max",  "prior",    "replay",     "retune", "rev",      "rounds",  "samples",
       "seconds", "seed",  "set",      "strategy",   "strict", "study",    "svg",     "sweep",
-      "target",  "tolerance", "top",  "trial",      "version", "warm"};
+      "target",  "tolerance", "top",  "trial",      "verbose", "version", "warm"};
   return *kNames;
 }
 

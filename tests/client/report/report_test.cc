@@ -131,11 +131,13 @@ TEST(SweepReport, AFailedSweepSaysWhy) {
 TEST(SweepReport, NoSpeedupIsClaimedInNoise) {
   v1::SweepReport report = SketchSweepReport();
   v1::SweepResult& result = *report.mutable_sweep()->mutable_result();
-  result.set_speedup_over_default(1.5);
-  EXPECT_THAT(TerminalText(report), HasSubstr("1.50 times the default's speed"));
+  result.set_default_verdict("the best is 1.50 times as fast");
+  EXPECT_THAT(TerminalText(report), HasSubstr(": the best is 1.50 times as fast)"));
+  result.set_default_verdict("too few rounds to say which is faster");
   result.set_too_noisy(true);
   EXPECT_THAT(TerminalText(report), HasSubstr("the host was too noisy to tell"));
-  EXPECT_THAT(TerminalText(report), Not(HasSubstr("times the default's speed")));
+  EXPECT_THAT(TerminalText(report), HasSubstr(": too few rounds to say which is faster)"));
+  EXPECT_THAT(TerminalText(report), Not(HasSubstr("times as fast")));
 }
 
 TEST(Comparison, EveryFormatHasRatiosRatesAndWhatDiffers) {

@@ -161,8 +161,8 @@ TUNE_KERNEL(widen)(int out_dtype, void* out, int in_dtype, const void* in, U64 c
   }
 }
 
-// One partial result a block. Four blocks a multiprocessor hide the latency of memory, although some
-// registers spill then: with two it takes twice as long on an H100.
+// One partial result a block. Four blocks a multiprocessor hide the latency of memory, although
+// some registers spill: with two blocks it takes twice as long on an H100.
 extern "C" __global__ void __launch_bounds__(kHarnessThreads, 4)
 tune_harness_compare(int out_dtype, const void* out, int ref_dtype, const void* ref, U64 count,
                      double rtol, double atol, CompareResult* partials) {

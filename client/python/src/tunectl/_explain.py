@@ -68,7 +68,7 @@ def _dim(name: str, rule: str, asked: int, there: int | None) -> Field:
     return Field(name, rule, asked, there, "same bucket" if inside else "near")
 
 
-def _hard(name: str, asked: str, there: str) -> Field:
+def _hard(name: str, asked: str, there: str | None) -> Field:
     return Field(name, "hard", asked, there, "same" if asked == there else "differs")
 
 
@@ -79,7 +79,7 @@ def _candidate(kernel: Kernel, answer: Answer, record: Record, snapshot: Snapsho
               _hard("device", answer.device, hard["device"]),
               _hard("dtype", answer.dtype, hard["dtype"])]
     if kernel.include_digest:
-        fields.append(_hard("include_digest", kernel.include_digest[:12], hard.get("include_digest", "")[:12]))
+        fields.append(_hard("include_digest", kernel.include_digest[:12], hard.get("include_digest", "")[:12] or None))
     fields += [_dim(name, kernel.rules.get(name, "nearest"), asked, hard["dims"].get(name))
                for name, asked in answer.dims.items()]
     there = driver_of(record)
