@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/kernels/kernel_check.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -49,11 +48,6 @@ absl::StatusOr<std::vector<Config>> ConfigsToCompile(const Kernel& kernel, const
   }
   std::vector<Config> configs;
   for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
-  // The default is the reference of many kernels. If the space lacks it, compiling it says why.
-  ASSIGN_OR_RETURN(Config config, kernel.DefaultConfig(problem, traits));
-  if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
-    configs.push_back(std::move(config));
-  }
   return configs;
 }
 
@@ -109,6 +103,10 @@ absl::StatusOr<uint64_t> CheckTarget(const Kernel& kernel, const std::string& ta
   ASSIGN_OR_RETURN(std::vector<Config> configs,
                    ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver,
                                     hooks.cancelled));
+  // The default is the reference of many kernels, so that it must be in the space.
+  if (const absl::Status status = kernel.DefaultConfig(problem, traits).status(); !status.ok()) {
+    findings.AddCompile(target, "", std::string(status.message()));
+  }
   Progress progress(hooks.progress, findings, target, configs.size());
   progress.At(0);
   return CompileOnly(

@@ -254,6 +254,8 @@ TEST_F(SweepServiceTest, TheVerdictCanBeHadAgainFromTheStore) {
     const auto& samples_ns = trial.measurement().samples_ns();
     final.measurement.samples_ns = {samples_ns.begin(), samples_ns.end()};
     final.measurement.latency_ns_median = trial.measurement().latency_ns_median();
+    final.measurement.latency_ns_low = trial.measurement().latency_ns_low();
+    final.measurement.latency_ns_high = trial.measurement().latency_ns_high();
     finals.trials.push_back(std::move(final));
   }
   const Winner winner =
@@ -401,7 +403,7 @@ TEST_F(SweepServiceTest, WrongRequestsSayWhatIsWrong) {
   };
   const Case cases[] = {
       {[](auto& r) { r.clear_kernel(); }, grpc::StatusCode::INVALID_ARGUMENT, "no kernel"},
-      {[](auto& r) { r.set_kernel_name("nope"); }, grpc::StatusCode::NOT_FOUND, "softmax"},
+      {[](auto& r) { r.set_kernel_name("nope"); }, grpc::StatusCode::NOT_FOUND, "rope"},
       {[](auto& r) { r.set_device("cuda:77"); }, grpc::StatusCode::NOT_FOUND, "cpu"},
       {[](auto& r) { (*r.mutable_dims())["rows"] = 1; }, grpc::StatusCode::INVALID_ARGUMENT,
        "rows"},
