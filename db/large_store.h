@@ -37,7 +37,7 @@ class LargeStore {
   // The ids of a sweep's trials after one (0: from the first), at most `limit`, oldest first.
   virtual absl::StatusOr<std::vector<int64_t>> TrialIdsOf(int64_t sweep_id, int64_t after,
                                                           uint32_t limit) = 0;
-  // The same of the trials that Store::TrialsKnownTo gives.
+  // Like the above, for the trials that Store::TrialsKnownTo gives.
   virtual absl::StatusOr<std::vector<int64_t>> TrialIdsKnownTo(const SweepRow& sweep,
                                                                int64_t after, uint32_t limit) = 0;
   // Those there are, oldest first; whole, or without samples and with the first 500 characters of

@@ -44,7 +44,7 @@ class Retention {
   virtual ~Retention() = default;
 
   virtual absl::StatusOr<StoredBytes> StoredBy(const std::string& owner) = 0;
-  // Those who have stored most, the first of them first.
+  // Returns the owners who have stored most, in falling order.
   virtual absl::StatusOr<std::vector<StoredBytes>> StoredMost(uint32_t limit) = 0;
   // The artifacts of an owner's records, each once.
   virtual absl::StatusOr<std::vector<std::string>> ArtifactsOf(const std::string& owner) = 0;

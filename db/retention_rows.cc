@@ -15,7 +15,7 @@ namespace {
 // In one transaction: other writes wait for it.
 constexpr uint32_t kJobsAtOnce = 20;
 
-// What other sweeps, and records, tell of. The newest trial stays for its number.
+// Keeps trials that other sweeps or records refer to. The newest trial stays for its number.
 constexpr char kKeepTrials[] = R"sql(
   CREATE TEMP TABLE IF NOT EXISTS kept_trial (id INTEGER PRIMARY KEY);
   CREATE TEMP TABLE IF NOT EXISTS touched_key (id INTEGER PRIMARY KEY);
