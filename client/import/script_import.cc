@@ -46,15 +46,23 @@ constexpr auto kReadTimeout = std::chrono::seconds(60);
 constexpr auto kRunTimeout = std::chrono::minutes(30);
 constexpr size_t kAnswerBytesMax = 16 << 20;
 
-// Makes modules of the texts that it is given, in order; the last is the program.
-constexpr char kLoader[] =
-    "import sys, types\n"
-    "count = int(sys.argv.pop(1))\n"
-    "texts, sys.argv[1:] = sys.argv[1:1 + 2 * count], sys.argv[1 + 2 * count:]\n"
-    "for name, text in zip(texts[::2], texts[1::2]):\n"
-    "  module = sys.modules[name] = types.ModuleType(name)\n"
-    "  exec(compile(text, name + '.py', 'exec'), module.__dict__)\n"
-    "module.main()\n";
+// Imports a module from the texts that it is given, whatever their order; the last is the program.
+constexpr char kLoader[] = R"(
+import importlib.util, sys
+count = int(sys.argv.pop(1))
+given, sys.argv[1:] = sys.argv[1:1 + 2 * count], sys.argv[1 + 2 * count:]
+texts = dict(zip(given[::2], given[1::2]))
+class Texts:
+  def find_spec(self, name, path=None, target=None):
+    return importlib.util.spec_from_loader(name, self) if name in texts else None
+  def create_module(self, spec):
+    return None
+  def exec_module(self, module):
+    name = module.__name__
+    exec(compile(texts[name], name + '.py', 'exec'), module.__dict__)
+sys.meta_path.insert(0, Texts())
+importlib.import_module(given[-2]).main()
+)";
 
 // Each an argument of its own: one has at most 128 KiB on Linux.
 std::vector<std::string> Modules() {
@@ -77,11 +85,11 @@ std::vector<std::string> Modules() {
         std::pair("triton_expressions", embedded::import_triton_expressions_py),
         std::pair("triton_host", embedded::import_triton_host_py),
         std::pair("triton_configs", embedded::import_triton_configs_py),
+        std::pair("triton_run", embedded::import_triton_run_py),
         std::pair("triton_launch", embedded::import_triton_launch_py),
         std::pair("triton_script", embedded::import_triton_script_py),
         std::pair("script_run", embedded::import_script_run_py),
         std::pair("kernel_tuner_run", embedded::import_kernel_tuner_run_py),
-        std::pair("triton_run", embedded::import_triton_run_py),
         std::pair("script_import", embedded::import_script_import_py)};
   std::vector<std::string> texts = {absl::StrCat(modules.size())};
   for (const auto& [name, text] : modules) {

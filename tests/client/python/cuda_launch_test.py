@@ -198,7 +198,7 @@ class Launches(unittest.TestCase):
                           (artifact(one, symbols=[{"variable": "t8", "unit": 0, "buffer": buffer("x", 64)}]),
                            "has 8 bytes, not 256"),
                           (artifact(step("one_p", buffer("z", 64))), "'z' is none of the kernel's args"),
-                          (artifact(step("one_p", scalar("a", "f16", 1.0))), "no usable dtype")):
+                          (artifact(step("one_p", scalar("a", "i4", 1))), "no usable dtype")):
             with self.subTest(why), self.assertRaisesRegex(_artifact.ArtifactError, why):
                 self.launch(made, {"x": "f32"}, 1)
         with self.assertRaisesRegex(_program.LaunchError, "cuLaunchKernelEx: CUDA_ERROR_LAUNCH_FAILED"):

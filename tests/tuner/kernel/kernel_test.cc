@@ -340,7 +340,7 @@ constexpr WrongSpec kWrongSpecs[] = {
      "config, count, csv, default, delta0, detach, device, dtype, folder, fresh, head, help, json, "
      "junit, kernel, kernels, markdown, max, prior, replay, retune, rev, rounds, samples, seconds, "
      "seed, set, strategy, strict, study, svg, sweep, target, tolerance, top, trial, "
-     "version, warm"},
+     "verbose, version, warm"},
     {"name: \"cols\"", "name: \"sm_count\"",
      "scale.textproto:7:8: dims[1].name: 'sm_count' already means something in expressions"},
     {"default_value: 64 }", "default_value: 0 }",
