@@ -23,11 +23,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "kernels/catalogue.h"
 #include "nlohmann/json.hpp"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/kernel/kernel.h"
-#include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
 
 namespace tune {
@@ -77,8 +77,9 @@ absl::StatusOr<std::vector<Config>> ConfigsOf(const Kernel& kernel, const Proble
                                               const TargetTraits& traits, const Flags& flags) {
   ASSIGN_OR_RETURN(const Space space, kernel.MakeSpace(problem, traits));
   ASSIGN_OR_RETURN(const Config first, kernel.DefaultConfig(problem, traits));
-  ASSIGN_OR_RETURN(auto strategy, MakeStrategy("random", space, {.seed = flags.seed,
-                                                                 .first = space.IndexOf(first)}));
+  ASSIGN_OR_RETURN(
+      auto strategy,
+      MakeStrategy("random", space, {.seed = flags.seed, .first = space.IndexOf(first)}));
   std::vector<Config> configs;
   for (auto index = strategy->Ask(); index && configs.size() < flags.variants;
        index = strategy->Ask()) {
@@ -106,8 +107,7 @@ absl::StatusOr<json> Measure(const CatalogueEntry& entry, Compiler& compiler,
   ASSIGN_OR_RETURN(auto kernel, Kernel::Create(entry.spec_name, entry.spec_text, entry.files));
   if (!kernel->RunsOn(flags.target) || kernel->language() != Language::kCuda) return json(nullptr);
   ASSIGN_OR_RETURN(const Problem problem, kernel->MakeProblem({}, "", flags.target));
-  ASSIGN_OR_RETURN(const std::vector<Config> configs,
-                   ConfigsOf(*kernel, problem, traits, flags));
+  ASSIGN_OR_RETURN(const std::vector<Config> configs, ConfigsOf(*kernel, problem, traits, flags));
   std::vector<double> milliseconds;
   for (size_t i = 0; i < configs.size(); ++i) {
     ASSIGN_OR_RETURN(const ProgramPlan plan, kernel->PlanProgram(problem, traits, configs[i]));
@@ -116,8 +116,8 @@ absl::StatusOr<json> Measure(const CatalogueEntry& entry, Compiler& compiler,
     ASSIGN_OR_RETURN(const Artifact artifact, compiler.Compile(plan.compile));
     milliseconds.push_back(CpuMilliseconds() - begin);
     if (artifact.outcome != Outcome::kOk) {
-      return absl::InternalError(absl::StrCat(entry.name, ": ", ToText(configs[i]), ": ",
-                                              artifact.log));
+      return absl::InternalError(
+          absl::StrCat(entry.name, ": ", ToText(configs[i]), ": ", artifact.log));
     }
     if (flags.out.empty()) continue;
     const std::string stem = absl::StrCat(flags.out, "/", entry.name, "-", i);
@@ -134,8 +134,10 @@ absl::Status Main(const Flags& flags) {
   ASSIGN_OR_RETURN(const TargetTraits traits, TargetTraitsFor(flags.target));
   ASSIGN_OR_RETURN(const std::vector<CatalogueEntry> catalogue, LoadCatalogue());
   if (!flags.out.empty()) std::filesystem::create_directories(flags.out);
-  json result = {{"target", flags.target}, {"compiler", compiler->Version()},
-                 {"seed", flags.seed}, {"kernels", json::object()}};
+  json result = {{"target", flags.target},
+                 {"compiler", compiler->Version()},
+                 {"seed", flags.seed},
+                 {"kernels", json::object()}};
   for (const CatalogueEntry& entry : catalogue) {
     if (!flags.kernels.empty() && flags.kernels.count(entry.name) == 0) continue;
     ASSIGN_OR_RETURN(const json measured, Measure(entry, *compiler, traits, flags));

@@ -64,8 +64,9 @@ std::string Share(int hits, int runs) {
 void PrintFalseAlarms(int runs, uint64_t seed) {
   std::printf("\n## Whole runs that fail though nothing is slower than tolerated\n\n");
   std::printf("In brackets: the upper 95 %% bound (Clopper-Pearson).\n\n");
-  std::printf("| noise | unchanged, 100 kernels | flagged a run | all 10 at exactly +1 %% | "
-              "all 100 at exactly +1 %% |\n|---|---|---|---|---|\n");
+  std::printf(
+      "| noise | unchanged, 100 kernels | flagged a run | all 10 at exactly +1 %% | "
+      "all 100 at exactly +1 %% |\n|---|---|---|---|---|\n");
   for (const Row& row : Rows()) {
     Simulation unchanged(row.model, seed);
     int failed = 0;
@@ -157,8 +158,9 @@ double E95(int flagged, int runs, uint64_t seed) {
 }
 
 void PrintE95(int runs, uint64_t seed) {
-  std::printf("\n## e95: the slowdown caught in 95 %% of the runs is 1 %% + e95 * round deviation\n"
-              "\n| flagged | rounds | e95 |\n|---|---|---|\n");
+  std::printf(
+      "\n## e95: the slowdown caught in 95 %% of the runs is 1 %% + e95 * round deviation\n"
+      "\n| flagged | rounds | e95 |\n|---|---|---|\n");
   for (const int flagged : {1, 2, 5, 10, 20, 50, 100}) {
     std::printf("| %d | %d | %.2f |\n", flagged, ConfirmRounds(flagged, 0.01),
                 E95(flagged, std::max(200, runs / (1 + flagged / 5)), seed + 5));
@@ -172,9 +174,10 @@ void PrintE95(int runs, uint64_t seed) {
 int main(int argc, char** argv) {
   const int runs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 10000;
   const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  std::printf("# Operating characteristics of the gate\n\nBy bench/gate_characteristics, %d runs a "
-              "cell (half as many in the last column, a fifth for power), seed %llu.\n",
-              runs, static_cast<unsigned long long>(seed));
+  std::printf(
+      "# Operating characteristics of the gate\n\nBy bench/gate_characteristics, %d runs a "
+      "cell (half as many in the last column, a fifth for power), seed %llu.\n",
+      runs, static_cast<unsigned long long>(seed));
   tune::gate::PrintFalseAlarms(runs, seed);
   tune::gate::PrintPower(std::max(1, runs / 5), seed);
   tune::gate::PrintMistakes(std::max(1, runs / 5), seed);

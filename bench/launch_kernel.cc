@@ -27,6 +27,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "kernels/catalogue.h"
 #include "nlohmann/json.hpp"
 #include "tuner/device/cuda/activity_clock.h"
@@ -40,7 +41,6 @@
 #include "tuner/device/cuda/range_profiler.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/statistics/median.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -156,9 +156,9 @@ class Bench {
   }
 
   absl::Status MakeDirty() {
-    return context_->Check(context_->driver.cuMemsetD8Async(dirt_.address(), 1, dirt_.bytes(),
-                                                            context_->stream),
-                           "cuMemsetD8Async");
+    return context_->Check(
+        context_->driver.cuMemsetD8Async(dirt_.address(), 1, dirt_.bytes(), context_->stream),
+        "cuMemsetD8Async");
   }
 
   absl::Status Flush() {
@@ -181,9 +181,8 @@ class Bench {
           context_->Check(driver.cuEventRecord(events_[1], context_->stream), "cuEventRecord"));
       RETURN_IF_ERROR(context_->Synchronize());
       float milliseconds = 0;
-      RETURN_IF_ERROR(
-          context_->Check(driver.cuEventElapsedTime(&milliseconds, events_[0], events_[1]),
-                          "cuEventElapsedTime"));
+      RETURN_IF_ERROR(context_->Check(
+          driver.cuEventElapsedTime(&milliseconds, events_[0], events_[1]), "cuEventElapsedTime"));
       if (i >= warm_ups) samples_ns.push_back(milliseconds * 1e6);
     }
     const MedianInterval median = EstimateMedian(samples_ns);
@@ -291,12 +290,11 @@ class Bench {
       out.count = 1;
       const StepPlan step = {.launch = launch,
                              .args = {ScalarPlan{"rounds", DType::kI32, Value(rounds)}, out}};
-      ASSIGN_OR_RETURN(
-          LoadedProgram kernel,
-          LoadedProgram::Load(*context_, {.steps = {step}, .binary = binary},
-                              [&](const BufferPlan&) {
-                                return Harness::Array{DType::kF32, dirt_.address(), 1};
-                              }));
+      ASSIGN_OR_RETURN(LoadedProgram kernel,
+                       LoadedProgram::Load(*context_, {.steps = {step}, .binary = binary},
+                                           [&](const BufferPlan&) {
+                                             return Harness::Array{DType::kF32, dirt_.address(), 1};
+                                           }));
       ASSIGN_OR_RETURN(Json result, TimeChain(kernel));
       result["rounds"] = rounds;
       result["blocks"] = blocks;
@@ -352,8 +350,10 @@ class Bench {
     ASSIGN_OR_RETURN(const std::string reference, Compile(plan.reference.compile));
     Program program = {.steps = planned.steps};
     ASSIGN_OR_RETURN(program.binary, Compile(planned.compile));
-    Json result = {{"kernel", options_.kernel}, {"problem", ToText(problem)},
-                   {"config", ToText(config)}, {"entries", planned.compile.entries},
+    Json result = {{"kernel", options_.kernel},
+                   {"problem", ToText(problem)},
+                   {"config", ToText(config)},
+                   {"entries", planned.compile.entries},
                    {"placements", Json::array()}};
     std::mt19937 random(20261121);
     for (int i = 0; i < options_.placements; ++i) {
@@ -368,13 +368,12 @@ class Bench {
                                  const Program& program, size_t bytes_before) {
     ASSIGN_OR_RETURN(const DeviceMemory before,
                      DeviceMemory::Allocate(*context_, std::max<size_t>(1, bytes_before)));
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<PreparedProblem> problem,
-        PreparedProblem::Create(*context_, *harness_, plan, reference, /*seed=*/1));
-    ASSIGN_OR_RETURN(
-        const LoadedProgram kernel,
-        LoadedProgram::Load(*context_, program,
-                            [&](const BufferPlan& wanted) { return problem->Resolve(wanted); }));
+    ASSIGN_OR_RETURN(std::unique_ptr<PreparedProblem> problem,
+                     PreparedProblem::Create(*context_, *harness_, plan, reference, /*seed=*/1));
+    ASSIGN_OR_RETURN(const LoadedProgram kernel,
+                     LoadedProgram::Load(*context_, program, [&](const BufferPlan& wanted) {
+                       return problem->Resolve(wanted);
+                     }));
     ASSIGN_OR_RETURN(Json result, TimeOrCount(
                                       [&]() -> absl::Status {
                                         RETURN_IF_ERROR(problem->RestoreInOuts());

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "client/benchmark_run.h"
-#include "server/records/lookup/index.h"
+#include "client/cli/benchmark_run.h"
+#include "lookup/index.h"
 
 namespace tune::server {
 namespace {
@@ -17,11 +17,11 @@ constexpr int kDevices = 4;
 constexpr int64_t kRecords = 1'000'000;
 
 // Dims as attention has them: two bucketed or nearest sizes and a batch, two exact modes.
-LookupQuery RandomQuery(std::mt19937& random) {
+lookup::Query RandomQuery(std::mt19937& random) {
   auto size = [&](int64_t most) { return static_cast<int64_t>(random() % most) + 1; };
-  LookupQuery query{.kernel_name = absl::StrCat("kernel_", random() % kKernels),
-                    .device_name = absl::StrCat("NVIDIA device ", random() % kDevices),
-                    .target = "sm_90a"};
+  lookup::Query query{.kernel_name = absl::StrCat("kernel_", random() % kKernels),
+                      .device_name = absl::StrCat("NVIDIA device ", random() % kDevices),
+                      .target = "sm_90a"};
   query.problem = {.dims = {{"seq_q", size(131072)},
                             {"seq_k", size(131072)},
                             {"batch", size(256)},
@@ -31,9 +31,9 @@ LookupQuery RandomQuery(std::mt19937& random) {
   return query;
 }
 
-db::RecordRow RandomRecord(int64_t id, std::mt19937& random) {
-  LookupQuery query = RandomQuery(random);
-  db::RecordRow record{.id = id, .kernel_name = query.kernel_name};
+lookup::Record RandomRecord(int64_t id, std::mt19937& random) {
+  lookup::Query query = RandomQuery(random);
+  lookup::Record record{.id = id, .kernel_name = query.kernel_name};
   record.key = {.kernel_hash = absl::StrCat("hash of ", query.kernel_name),
                 .problem = query.problem,
                 .device_name = query.device_name,
@@ -41,38 +41,38 @@ db::RecordRow RandomRecord(int64_t id, std::mt19937& random) {
   return record;
 }
 
-KernelPolicy Policy(const std::string& kernel_name) {
+lookup::KernelPolicy Policy(const std::string& kernel_name) {
   return {.kernel_name = kernel_name,
-          .dims = {{"seq_k", DimMatch::kBucketed},
-                   {"head_dim", DimMatch::kExact},
-                   {"causal", DimMatch::kExact}}};
+          .dims = {{"seq_k", lookup::DimMatch::kBucketed},
+                   {"head_dim", lookup::DimMatch::kExact},
+                   {"causal", lookup::DimMatch::kExact}}};
 }
 
-std::shared_ptr<const LookupIndex> BuildIndex() {
+std::shared_ptr<const lookup::Index> BuildIndex() {
   std::mt19937 random(1);
-  std::vector<db::RecordRow> records;
+  std::vector<lookup::Record> records;
   records.reserve(kRecords);
   for (int64_t id = 1; id <= kRecords; ++id) records.push_back(RandomRecord(id, random));
-  std::vector<KernelPolicy> policies;
+  std::vector<lookup::KernelPolicy> policies;
   for (int kernel = 0; kernel < kKernels; ++kernel) {
     policies.push_back(Policy(absl::StrCat("kernel_", kernel)));
   }
-  return LookupIndex::Build(std::move(records), policies);
+  return lookup::Index::Build(std::move(records), policies);
 }
 
-const std::shared_ptr<const LookupIndex>& SharedIndex() {
-  static const std::shared_ptr<const LookupIndex> index = BuildIndex();
+const std::shared_ptr<const lookup::Index>& SharedIndex() {
+  static const std::shared_ptr<const lookup::Index> index = BuildIndex();
   return index;
 }
 
-const LookupIndex& Index() { return *SharedIndex(); }
+const lookup::Index& Index() { return *SharedIndex(); }
 
-void Run(benchmark::State& state, Match match, const std::vector<LookupQuery>& queries) {
-  const LookupIndex& index = Index();
+void Run(benchmark::State& state, lookup::Match match, const std::vector<lookup::Query>& queries) {
+  const lookup::Index& index = Index();
   size_t next = 0;
   int64_t as_expected = 0;
   for (auto _ : state) {
-    LookupAnswer answer = index.Lookup(queries[next++ % queries.size()]);
+    lookup::Answer answer = index.Lookup(queries[next++ % queries.size()]);
     as_expected += answer.match == match;
     benchmark::DoNotOptimize(answer);
   }
@@ -81,12 +81,12 @@ void Run(benchmark::State& state, Match match, const std::vector<LookupQuery>& q
       static_cast<double>(as_expected) / static_cast<double>(state.iterations());
 }
 
-std::vector<LookupQuery> ExactQueries() {
+std::vector<lookup::Query> ExactQueries() {
   std::mt19937 random(2);
-  const std::vector<LookupIndex::Record> records = Index().Records();
-  std::vector<LookupQuery> queries;
+  const std::vector<lookup::RecordPtr> records = Index().Records();
+  std::vector<lookup::Query> queries;
   for (int i = 0; i < 4096; ++i) {
-    const db::RecordRow& record = *records[random() % records.size()];
+    const lookup::Record& record = *records[random() % records.size()];
     queries.push_back({.kernel_name = record.kernel_name,
                        .problem = record.key.problem,
                        .device_name = record.key.device_name,
@@ -95,31 +95,31 @@ std::vector<LookupQuery> ExactQueries() {
   return queries;
 }
 
-void BM_LookupExact(benchmark::State& state) { Run(state, Match::kExact, ExactQueries()); }
+void BM_LookupExact(benchmark::State& state) { Run(state, lookup::Match::kExact, ExactQueries()); }
 BENCHMARK(BM_LookupExact);
 
 void BM_LookupBucketed(benchmark::State& state) {
-  std::vector<LookupQuery> queries = ExactQueries();
-  for (LookupQuery& query : queries) {
+  std::vector<lookup::Query> queries = ExactQueries();
+  for (lookup::Query& query : queries) {
     int64_t& seq_k = query.problem.dims[1].second;
     seq_k += (seq_k & (seq_k - 1)) == 0 ? -1 : 1;  // stays in the bucket
   }
-  Run(state, Match::kBucketed, queries);
+  Run(state, lookup::Match::kBucketed, queries);
 }
 BENCHMARK(BM_LookupBucketed);
 
 void BM_LookupNearest(benchmark::State& state) {
   std::mt19937 random(3);
-  std::vector<LookupQuery> queries;
+  std::vector<lookup::Query> queries;
   for (int i = 0; i < 4096; ++i) queries.push_back(RandomQuery(random));
-  Run(state, Match::kNearest, queries);
+  Run(state, lookup::Match::kNearest, queries);
 }
 BENCHMARK(BM_LookupNearest);
 
 void BM_LookupOtherDevice(benchmark::State& state) {
-  std::vector<LookupQuery> queries = ExactQueries();
-  for (LookupQuery& query : queries) query.device_name = "NVIDIA device not seen before";
-  Run(state, Match::kOtherDevice, queries);
+  std::vector<lookup::Query> queries = ExactQueries();
+  for (lookup::Query& query : queries) query.device_name = "NVIDIA device not seen before";
+  Run(state, lookup::Match::kOtherDevice, queries);
 }
 BENCHMARK(BM_LookupOtherDevice);
 
@@ -131,12 +131,12 @@ BENCHMARK(BM_BuildIndex)->Unit(benchmark::kMillisecond);
 
 // One record more, each time into the index with all before it.
 void BM_Publish(benchmark::State& state) {
-  std::shared_ptr<const LookupIndex> index = SharedIndex();
+  std::shared_ptr<const lookup::Index> index = SharedIndex();
   std::mt19937 random(4);
   int64_t id = kRecords;
   for (auto _ : state) {
-    db::RecordRow record = RandomRecord(++id, random);
-    const KernelPolicy policy = Policy(record.kernel_name);
+    lookup::Record record = RandomRecord(++id, random);
+    const lookup::KernelPolicy policy = Policy(record.kernel_name);
     index = index->With(std::move(record), policy);
   }
 }

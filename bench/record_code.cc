@@ -21,13 +21,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "kernels/catalogue.h"
 #include "nlohmann/json.hpp"
 #include "server/records/shipped_records.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/kernel/kernel.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -46,7 +46,7 @@ absl::StatusOr<Kernels> LoadKernels() {
 }
 
 // INVALID_ARGUMENT: the kernel has no such config today.
-absl::StatusOr<std::string> CodeOf(const db::RecordRow& record, const Kernel& kernel,
+absl::StatusOr<std::string> CodeOf(const lookup::Record& record, const Kernel& kernel,
                                    Compiler& compiler) {
   if (kernel.language() != Language::kCuda) {
     return absl::InvalidArgumentError("the kernel is not in CUDA C++");
@@ -68,7 +68,7 @@ absl::StatusOr<std::string> CodeOf(const db::RecordRow& record, const Kernel& ke
   return artifact.resources.binary_sha256;
 }
 
-json Compared(const db::RecordRow& record, const Kernels& kernels, Compiler& compiler) {
+json Compared(const lookup::Record& record, const Kernels& kernels, Compiler& compiler) {
   const auto kernel = kernels.find(record.kernel_name);
   if (kernel == kernels.end()) return {{"kernel_hash", ""}, {"same", false}};
   const absl::StatusOr<std::string> code = CodeOf(record, *kernel->second, compiler);
@@ -82,11 +82,11 @@ absl::Status Main(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  ASSIGN_OR_RETURN(const std::vector<db::RecordRow> records, server::ParseShippedRecords(text));
+  ASSIGN_OR_RETURN(const std::vector<lookup::Record> records, server::ParseShippedRecords(text));
   ASSIGN_OR_RETURN(const Kernels kernels, LoadKernels());
   ASSIGN_OR_RETURN(auto compiler, cuda::MakeNvrtcCompiler());
   json result = {{"compiler", compiler->Version()}, {"records", json::array()}};
-  for (const db::RecordRow& record : records) {
+  for (const lookup::Record& record : records) {
     result["records"].push_back(Compared(record, kernels, *compiler));
   }
   std::printf("%s\n", result.dump(1).c_str());

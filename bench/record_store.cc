@@ -14,11 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
 #include "db/rows.h"
 #include "db/statement.h"
 #include "db/store.h"
 #include "tuner/kernel/kernel.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/benchmark_run.h"
+#include "client/cli/benchmark_run.h"
 #include "tuner/space/definition_json.h"
 #include "tuner/space/space.h"
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/benchmark_run.h"
+#include "client/cli/benchmark_run.h"
 #include "db/store.h"
 
 namespace tune::db {
@@ -55,8 +55,8 @@ void BM_AppendTrial(benchmark::State& state) {
   if (state.thread_index() == 0) shared = std::make_unique<BenchmarkStore>();
   int64_t number = state.thread_index() * 1'000'000;
   for (auto _ : state) {
-    absl::StatusOr<int64_t> id = shared->store().AppendTrial(shared->MakeTrial(number++),
-                                                             shared->key());
+    absl::StatusOr<int64_t> id =
+        shared->store().AppendTrial(shared->MakeTrial(number++), shared->key());
     if (!id.ok()) state.SkipWithError("append failed");
   }
   state.SetItemsProcessed(state.iterations());
@@ -70,9 +70,7 @@ void BM_TrialsOfKey10k(benchmark::State& state) {
   for (int64_t writer = 0; writer < 8; ++writer) {
     writers.emplace_back([&bench, writer] {
       for (int64_t i = 0; i < 1250; ++i) {
-        if (!bench.store()
-                 .AppendTrial(bench.MakeTrial(writer * 1250 + i), bench.key())
-                 .ok()) {
+        if (!bench.store().AppendTrial(bench.MakeTrial(writer * 1250 + i), bench.key()).ok()) {
           std::abort();
         }
       }

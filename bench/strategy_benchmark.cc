@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/benchmark_run.h"
+#include "client/cli/benchmark_run.h"
 #include "tuner/expression/expression.h"
 #include "tuner/space/space.h"
 #include "tuner/strategies/strategy.h"

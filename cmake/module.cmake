@@ -38,19 +38,52 @@ function(tune_program name)
   add_dependencies(programs ${name})
 endfunction()
 
-# tune_test(store_test LABEL unit SOURCES db/store_test.cc LIBRARIES tune::db): a GoogleTest. All share
-# the precompiled headers of tests/main.cc, and so its flags. Skipped if every case that ran was.
-function(tune_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;LIBRARIES;ENVIRONMENT")
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} tune_test_main)
-  target_precompile_headers(${name} REUSE_FROM tune_test_main)
-  add_test(NAME ${name} COMMAND ${name})
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+# tune_tests(db LIBRARIES tune::db): the GoogleTest program db_tests, of every *_test.cc in and below the
+# current folder. Each file is a test of ctest, named by its path in tests/ ("db/jobs_test").
+#   SOURCES      more of its sources       DEFINITIONS  macros       PROGRAMS  targets that it starts
+#   EXCEPT       a pattern of paths below the folder that it leaves out
+# All programs share the precompiled headers of tests/main.cc, and so its flags. A file whose cases
+# were all skipped is skipped.
+function(tune_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCEPT" "SOURCES;LIBRARIES;DEFINITIONS;PROGRAMS")
+  file(GLOB_RECURSE files RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS *_test.cc)
+  if(arg_EXCEPT)
+    list(FILTER files EXCLUDE REGEX "${arg_EXCEPT}")
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT}
-                       SKIP_RETURN_CODE 77 ENVIRONMENT "${arg_ENVIRONMENT}")
+  set(program ${name}_tests)
+  add_executable(${program} ${files} ${arg_SOURCES})
+  target_link_libraries(${program} PRIVATE ${arg_LIBRARIES} tune_test_main)
+  target_compile_definitions(${program} PRIVATE ${arg_DEFINITIONS})
+  target_precompile_headers(${program} REUSE_FROM tune_test_main)
+  if(arg_PROGRAMS)
+    add_dependencies(${program} ${arg_PROGRAMS})
+  endif()
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})  # its cases are read here
+    file(READ ${file} text)
+    string(REGEX MATCHALL "\n(TYPED_)?TEST(_[FP])?\\([ \n]*[A-Za-z0-9]+,[ \n]*[A-Za-z0-9]+\\)" cases "${text}")
+    list(TRANSFORM cases REPLACE "[ \n]" "")
+    list(TRANSFORM cases REPLACE "^TEST_P\\((.*),(.*)\\)" "*/\\1.\\2/*")
+    list(TRANSFORM cases REPLACE "^TYPED_TEST\\((.*),(.*)\\)" "\\1/*.\\2")
+    list(TRANSFORM cases REPLACE "^TEST(_F)?\\((.*),(.*)\\)" "\\2.\\3")
+    list(JOIN cases ":" filter)
+    cmake_path(REMOVE_EXTENSION file OUTPUT_VARIABLE stem)
+    add_test(NAME ${folder}/${stem} COMMAND ${program} "--gtest_filter=${filter}")
+    set_tests_properties(${folder}/${stem} PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
+  endforeach()
+endfunction()
+
+# tune_label("kernels;triton" 900 kernels/triton_test ...): the labels of tests, and their time limit in seconds.
+function(tune_label labels timeout)
+  set_tests_properties(${ARGN} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout})
+endfunction()
+
+# tune_python_test(tunectl_test e2e 900 tunectl_test.py): a script, under the Python that the build found.
+function(tune_python_test name labels timeout script)
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
+                       ENVIRONMENT "TUNE_BIN=${PROJECT_BINARY_DIR}/bin")
 endfunction()
 
 # tune_embed(target file name): compiles a text file in as `extern const std::string_view name`

@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::db {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "db/statement.h"
-#include "tuner/cancelled.h"
 
 namespace tune::db {
 

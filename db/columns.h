@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nouns as rows, by the list of a noun's fields (tuner/fields.h): each goes to the column of its
+// Nouns as rows, by the list of a noun's fields (base/fields.h): each goes to the column of its
 // name. A noun within is spread over the row; the names of its columns begin with its prefix. A
 // problem is the columns dims and dtype. Configs, lists and maps are text and bytes (db/json.h).
 #pragma once
@@ -15,15 +15,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/fields.h"
+#include "base/status_macros.h"
 #include "db/job.h"
 #include "db/json.h"
 #include "db/statement.h"
 #include "db/unreadable.h"
-#include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/problem.h"
 #include "tuner/roofline/roofline.h"
-#include "tuner/status_macros.h"
 #include "tuner/trial.h"
 
 namespace tune::db {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "db/job.h"
 #include "tuner/config.h"
-#include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/problem.h"
 #include "tuner/roofline/roofline.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/columns.h"
 #include "db/comparison.h"
 #include "db/sqlite_store.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {
@@ -16,8 +16,7 @@ constexpr uint32_t kListedMax = 10000;
 constexpr Exceptions kSelectedComparison = {{"id", "comparison.id"}};
 constexpr Exceptions kInsertedComparison = {{"id"}, {"job."}};
 constexpr char kComparisons[] = "comparison JOIN job ON job.id = comparison.job_id ";
-constexpr Exceptions kInsertedCompared = {{"id"},
-                                          {"kernel_hash", "kernel_hash", "nullif(?, '')"}};
+constexpr Exceptions kInsertedCompared = {{"id"}, {"kernel_hash", "kernel_hash", "nullif(?, '')"}};
 
 }  // namespace
 
@@ -30,19 +29,19 @@ absl::StatusOr<int64_t> SqliteStore::AddComparison(const ComparisonRow& comparis
 
 absl::StatusOr<ComparisonRow> SqliteStore::GetComparison(int64_t id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  ASSIGN_OR_RETURN(auto comparisons,
-                   Select<ComparisonRow>(*reader, kSelectedComparison,
-                                         absl::StrCat(kComparisons, "WHERE comparison.id = ?"),
-                                         id));
+  ASSIGN_OR_RETURN(
+      auto comparisons,
+      Select<ComparisonRow>(*reader, kSelectedComparison,
+                            absl::StrCat(kComparisons, "WHERE comparison.id = ?"), id));
   if (comparisons.empty()) return absl::NotFoundError(absl::StrCat("no comparison ", id));
   return std::move(comparisons.front());
 }
 
 absl::StatusOr<std::vector<ComparisonRow>> SqliteStore::ListComparisons(uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  Statement query = reader->Prepare(
-      absl::StrCat("SELECT ", ColumnsOf<ComparisonRow>(kSelectedComparison), " FROM ",
-                   kComparisons, "ORDER BY comparison.id DESC LIMIT ?"));
+  Statement query =
+      reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<ComparisonRow>(kSelectedComparison),
+                                   " FROM ", kComparisons, "ORDER BY comparison.id DESC LIMIT ?"));
   return ReadReadable(
       query.Bind(std::min(limit, kListedMax)),
       [](Statement& row) { return ReadRow<ComparisonRow>(row); }, unreadable_, "comparison");
@@ -61,9 +60,8 @@ absl::StatusOr<std::vector<ComparedRow>> SqliteStore::ComparedOf(int64_t compari
 }
 
 absl::Status SqliteStore::AppendComparisonLeg(const ComparisonLegRow& leg) {
-  return writer_.Run([=](Connection& connection) {
-    return Insert(connection, "comparison_leg", leg, {{"id"}});
-  });
+  return writer_.Run(
+      [=](Connection& connection) { return Insert(connection, "comparison_leg", leg, {{"id"}}); });
 }
 
 absl::StatusOr<std::vector<ComparisonLegRow>> SqliteStore::ComparisonLegs(int64_t compared_id) {

@@ -57,9 +57,9 @@ struct GateKernelRow {
   GateConfigSource config_source = GateConfigSource::kNone;
   int64_t config_record_id = 0;  // of the record, if it is from one
   bool head_default = false;     // the head cannot run it: its own default stands in
-  Config recovery_config;  // empty: none
-  double tolerance = -1;   // negative: the run's
-  std::string base_code;   // SHA-256 of the machine code
+  Config recovery_config;        // empty: none
+  double tolerance = -1;         // negative: the run's
+  std::string base_code;         // SHA-256 of the machine code
   std::string head_code;
   bool identical = false;
   std::string fault;

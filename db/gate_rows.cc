@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/columns.h"
 #include "db/gate.h"
 #include "db/sqlite_store.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tuner/fields.h"
+#include "base/fields.h"
 
 namespace tune::db {
 
@@ -40,8 +40,8 @@ struct JobRow {
   int64_t finished_unix_ms = 0;  // 0: it is not
   uint32_t deaths = 0;           // ends of the daemon while it ran
 };
-TUNE_FIELDS(JobRow, id, kind, state, priority, owner, subject, device_id, message,
-            created_unix_ms, started_unix_ms, finished_unix_ms, deaths);
+TUNE_FIELDS(JobRow, id, kind, state, priority, owner, subject, device_id, message, created_unix_ms,
+            started_unix_ms, finished_unix_ms, deaths);
 
 inline bool IsFinished(JobState state) {
   return state != JobState::kQueued && state != JobState::kRunning;

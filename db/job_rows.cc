@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/job.h"
 #include "db/rows.h"
 #include "db/sqlite_store.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {
@@ -48,10 +48,10 @@ absl::StatusOr<JobRow> SqliteStore::GetJob(int64_t id) {
 
 absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(const JobFilter& filter) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  Statement query = reader->Prepare(absl::StrCat(
-      "SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",
-      filter.unfinished ? "AND job.state IN (1, 2) " : "",
-      "AND (?3 = '' OR job.owner = ?3) ORDER BY job.id DESC LIMIT ?2"));
+  Statement query = reader->Prepare(
+      absl::StrCat("SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",
+                   filter.unfinished ? "AND job.state IN (1, 2) " : "",
+                   "AND (?3 = '' OR job.owner = ?3) ORDER BY job.id DESC LIMIT ?2"));
   query.Bind(static_cast<int64_t>(filter.kind), std::min(filter.limit, kListedMax), filter.owner);
   return ReadReadable(
       query, [](Statement& row) { return ReadRow<JobRow>(row); }, unreadable_, "job");

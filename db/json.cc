@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::db {
 namespace {
@@ -59,7 +59,7 @@ bool Take(const Json& json, CounterReading& reading) {
          Take(json[1], reading.low) && Take(json[2], reading.high);
 }
 
-bool Take(const Json& json, RecordTie& tie) {
+bool Take(const Json& json, lookup::RecordTie& tie) {
   return json.is_array() && json.size() == 2 && json[0].is_string() &&
          Take(json[1], tie.latency_ns_median) &&
          Decode(json[0].get_ref<const std::string&>(), tie.config).ok();
@@ -162,7 +162,7 @@ absl::Status Decode(absl::string_view text, std::vector<std::string>& texts) {
   return DecodeList(text, texts);
 }
 
-absl::Status Decode(absl::string_view text, std::vector<RecordTie>& ties) {
+absl::Status Decode(absl::string_view text, std::vector<lookup::RecordTie>& ties) {
   return DecodeList(text, ties);
 }
 

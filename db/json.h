@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "db/store.h"
+#include "lookup/record.h"
 #include "tuner/config.h"
 #include "tuner/counters/counting.h"
 
@@ -36,7 +37,7 @@ absl::Status Decode(absl::string_view text, std::vector<std::string>& texts);
 absl::Status Decode(absl::string_view text, Quantities& quantities);
 absl::Status Decode(absl::string_view text, std::vector<CounterReading>& readings);
 // [["{\"BLOCK\":64}",1000.5]], as the query of records makes it.
-absl::Status Decode(absl::string_view text, std::vector<RecordTie>& ties);
+absl::Status Decode(absl::string_view text, std::vector<lookup::RecordTie>& ties);
 
 // Samples as little-endian doubles.
 std::string Encode(const std::vector<double>& samples);

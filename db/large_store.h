@@ -11,8 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "db/store.h"
-#include "tuner/cancelled.h"
+#include "lookup/record.h"
 
 namespace tune::db {
 
@@ -25,9 +26,9 @@ class LargeStore {
 
   // Every record published after one, oldest first, without samples_ns. Unlike in CurrentRecords,
   // those that a newer one has replaced are among them.
-  virtual absl::StatusOr<std::vector<RecordRow>> RecordsAfter(int64_t record_id) = 0;
+  virtual absl::StatusOr<std::vector<lookup::Record>> RecordsAfter(int64_t record_id) = 0;
   // The newest so many, newest first, likewise.
-  virtual absl::StatusOr<std::vector<RecordRow>> NewestRecords(size_t count) = 0;
+  virtual absl::StatusOr<std::vector<lookup::Record>> NewestRecords(size_t count) = 0;
   // The same text as long as no record up to this one is added or removed.
   virtual absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) = 0;
   // Store::RebuildRecords, of sweeps with higher ids alone.
@@ -38,8 +39,8 @@ class LargeStore {
   virtual absl::StatusOr<std::vector<int64_t>> TrialIdsOf(int64_t sweep_id, int64_t after,
                                                           uint32_t limit) = 0;
   // Like the above, for the trials that Store::TrialsKnownTo gives.
-  virtual absl::StatusOr<std::vector<int64_t>> TrialIdsKnownTo(const SweepRow& sweep,
-                                                               int64_t after, uint32_t limit) = 0;
+  virtual absl::StatusOr<std::vector<int64_t>> TrialIdsKnownTo(const SweepRow& sweep, int64_t after,
+                                                               uint32_t limit) = 0;
   // Those there are, oldest first; whole, or without samples and with the first 500 characters of
   // each message.
   virtual absl::StatusOr<std::vector<Trial>> TrialsWithIds(const std::vector<int64_t>& ids,

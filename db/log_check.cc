@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::db {
 namespace {

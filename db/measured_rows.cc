@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/columns.h"
 #include "db/rows.h"
 #include "db/sqlite_store.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {
@@ -22,14 +22,13 @@ constexpr Exceptions kSelectedCeiling = {{"source", "measured + 1"},
 
 constexpr char kNameOfProfiled[] =
     "iif(profile.kernel_name = '', kernel.name, profile.kernel_name)";
-constexpr Exceptions kInsertedProfile = {
-    {"id"},          {"trial_id", "trial_id", "nullif(?, 0)"},
-    {"sweep_id"},    {"set", "metric_set"},
-    {"cache_mode"},  {"samples_ns"},
-    {"kernel_hash"}, {"dims"},
-    {"dtype"},       {"device_name"},
-    {"target"},      {"driver"},
-    {"compiler"},    {"include_digest"}};  // the key has an id
+constexpr Exceptions kInsertedProfile = {{"id"},          {"trial_id", "trial_id", "nullif(?, 0)"},
+                                         {"sweep_id"},    {"set", "metric_set"},
+                                         {"cache_mode"},  {"samples_ns"},
+                                         {"kernel_hash"}, {"dims"},
+                                         {"dtype"},       {"device_name"},
+                                         {"target"},      {"driver"},
+                                         {"compiler"},    {"include_digest"}};  // the key has an id
 constexpr Exceptions kSelectedProfile = {
     {"id", "profile.id"},
     {"kernel_name", kNameOfProfiled},

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view schema_sql;
@@ -86,13 +86,14 @@ absl::Span<const absl::string_view> SchemaSteps() {
     return absl::string_view(text.data(), text.size());
   };
   static const std::array<absl::string_view, 16> steps = {
-      view(embedded::schema_sql), view(embedded::counters_sql), view(embedded::gate_sql),
-      view(embedded::provenance_sql), view(embedded::deaths_sql), view(embedded::ceilings_sql),
-      view(embedded::jobs_sql), view(embedded::profiles_sql), view(embedded::enumerations_sql),
-      view(embedded::comparisons_sql), view(embedded::artifacts_sql),
-      view(embedded::principals_sql), view(embedded::name_spaces_sql),
-      view(embedded::kernel_owners_sql), view(embedded::true_records_sql),
-      view(embedded::stored_bytes_sql)};
+      view(embedded::schema_sql),       view(embedded::counters_sql),
+      view(embedded::gate_sql),         view(embedded::provenance_sql),
+      view(embedded::deaths_sql),       view(embedded::ceilings_sql),
+      view(embedded::jobs_sql),         view(embedded::profiles_sql),
+      view(embedded::enumerations_sql), view(embedded::comparisons_sql),
+      view(embedded::artifacts_sql),    view(embedded::principals_sql),
+      view(embedded::name_spaces_sql),  view(embedded::kernel_owners_sql),
+      view(embedded::true_records_sql), view(embedded::stored_bytes_sql)};
   return steps;
 }
 

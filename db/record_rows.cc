@@ -3,15 +3,15 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/rows.h"
 #include "db/sqlite_store.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {
 
 // The key under which a trial was measured must be the record's: a record says what was measured.
-absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
+absl::Status CheckRecord(Connection& connection, const lookup::Record& record) {
   Statement find = connection.Prepare("SELECT key_id, outcome, purpose FROM trial WHERE id = ?");
   ASSIGN_OR_RETURN(bool found, find.Bind(record.trial.id).Step());
   if (!found) {
@@ -27,9 +27,9 @@ absl::Status CheckRecord(Connection& connection, const RecordRow& record) {
         "trial ", record.trial.id, " is ", ToText(outcome), "; only an ok trial makes a record"));
   }
   if (purpose != TrialPurpose::kConfirm) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("trial ", record.trial.id, " is of a search; only a confirmed one makes a "
-                     "record"));
+    return absl::InvalidArgumentError(absl::StrCat("trial ", record.trial.id,
+                                                   " is of a search; only a confirmed one makes a "
+                                                   "record"));
   }
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(connection, record.key));
   if (key_id == trial_key_id) return absl::OkStatus();
@@ -89,7 +89,8 @@ absl::StatusOr<int64_t> SqliteStore::CountRecords(Connection& reader) {
   return counted_;
 }
 
-absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record, const SweepRow* done) {
+absl::StatusOr<int64_t> SqliteStore::PublishRecord(const lookup::Record& record,
+                                                   const SweepRow* done) {
   const std::optional<SweepRow> sweep =
       done == nullptr ? std::nullopt : std::optional<SweepRow>(*done);
   return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
@@ -108,21 +109,21 @@ absl::StatusOr<int64_t> SqliteStore::PublishRecord(const RecordRow& record, cons
   });
 }
 
-absl::StatusOr<std::vector<RecordRow>> SqliteStore::CurrentRecords() {
+absl::StatusOr<std::vector<lookup::Record>> SqliteStore::CurrentRecords() {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat(SelectCurrentRecords(), "ORDER BY current_record.id"));
   return ReadReadable(query, ReadRecord, unreadable_, "record");
 }
 
-absl::StatusOr<std::vector<RecordRow>> SqliteStore::RecordsAfter(int64_t record_id) {
+absl::StatusOr<std::vector<lookup::Record>> SqliteStore::RecordsAfter(int64_t record_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectRecords(), "WHERE current_record.id > ? ORDER BY current_record.id"));
   return ReadReadable(query.Bind(record_id), ReadRecord, unreadable_, "record");
 }
 
-absl::StatusOr<std::vector<RecordRow>> SqliteStore::NewestRecords(size_t count) {
+absl::StatusOr<std::vector<lookup::Record>> SqliteStore::NewestRecords(size_t count) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat(SelectRecords(), "ORDER BY current_record.id DESC LIMIT ?"));

@@ -15,8 +15,8 @@ namespace tune::db {
 
 struct StoredBytes {
   std::string owner;
-  uint64_t kernel_bytes = 0;  // specs and sources
-  uint64_t result_bytes = 0;  // jobs, trials, turns of gates and comparisons
+  uint64_t kernel_bytes = 0;    // specs and sources
+  uint64_t result_bytes = 0;    // jobs, trials, turns of gates and comparisons
   uint64_t artifact_bytes = 0;  // as SetArtifactBytes was told last
 
   uint64_t all() const { return kernel_bytes + result_bytes + artifact_bytes; }
@@ -32,7 +32,7 @@ struct PruneFilter {
 struct Pruned {
   uint64_t jobs = 0;
   uint64_t trials = 0;
-  uint64_t bytes = 0;  // as StoredBytes counts them
+  uint64_t bytes = 0;       // as StoredBytes counts them
   int64_t last_job_id = 0;  // 0: none fitted
 };
 

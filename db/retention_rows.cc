@@ -4,10 +4,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/retention.h"
 #include "db/rows.h"
 #include "db/sqlite_store.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {
@@ -177,8 +177,9 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NameSpacesOf(const std::st
 absl::Status SqliteStore::SetArtifactBytes(const std::string& owner, uint64_t bytes) {
   return writer_.Run([owner, bytes](Connection& connection) {
     return connection
-        .Prepare("INSERT INTO stored (owner, artifact_bytes) VALUES (?, ?) "
-                 "ON CONFLICT (owner) DO UPDATE SET artifact_bytes = excluded.artifact_bytes")
+        .Prepare(
+            "INSERT INTO stored (owner, artifact_bytes) VALUES (?, ?) "
+            "ON CONFLICT (owner) DO UPDATE SET artifact_bytes = excluded.artifact_bytes")
         .Bind(owner, bytes)
         .Run();
   });

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::db {
 namespace {
@@ -56,7 +56,7 @@ absl::string_view Prefix(absl::string_view text, size_t limit) {
 }
 
 std::string SelectRecordsOf(absl::string_view table) {
-  return absl::StrCat("SELECT ", ColumnsOf<RecordRow>(kSelectedRecord), " FROM ", table,
+  return absl::StrCat("SELECT ", ColumnsOf<lookup::Record>(kSelectedRecord), " FROM ", table,
                       " JOIN trial ON trial.id = current_record.trial_id "
                       "JOIN trial_key ON trial_key.id = trial.key_id "
                       "JOIN kernel ON kernel.hash = trial_key.kernel_hash ");
@@ -102,7 +102,9 @@ std::string SelectTrials(Samples samples) {
 
 absl::StatusOr<Trial> ReadTrial(Statement& row) { return ReadRow<Trial>(row); }
 
-absl::StatusOr<TimedConfig> ReadTimedConfig(Statement& row) { return ReadRow<TimedConfig>(row); }
+absl::StatusOr<lookup::TimedConfig> ReadTimedConfig(Statement& row) {
+  return ReadRow<lookup::TimedConfig>(row);
+}
 
 absl::StatusOr<int64_t> InsertTrial(Connection& connection, Trial trial, int64_t key_id) {
   trial.message = std::string(Prefix(trial.message, kMaxTrialMessageBytes));
@@ -140,6 +142,6 @@ std::string SelectCurrentRecords() { return SelectRecordsOf("current_record"); }
 
 std::string SelectRecords() { return SelectRecordsOf("record AS current_record"); }
 
-absl::StatusOr<RecordRow> ReadRecord(Statement& row) { return ReadRow<RecordRow>(row); }
+absl::StatusOr<lookup::Record> ReadRecord(Statement& row) { return ReadRow<lookup::Record>(row); }
 
 }  // namespace tune::db

@@ -8,6 +8,8 @@
 #include "db/columns.h"
 #include "db/statement.h"
 #include "db/store.h"
+#include "lookup/record.h"
+#include "tuner/trial_key.h"
 
 namespace tune::db {
 
@@ -29,7 +31,7 @@ absl::Status ChangeSweep(Connection& connection, const SweepRow& sweep);
 // The same for trials (tables trial and trial_key).
 std::string SelectTrials(Samples samples);
 absl::StatusOr<Trial> ReadTrial(Statement& row);
-absl::StatusOr<TimedConfig> ReadTimedConfig(Statement& row);  // config, latency_ns_median
+absl::StatusOr<lookup::TimedConfig> ReadTimedConfig(Statement& row);  // config, latency_ns_median
 absl::StatusOr<int64_t> InsertTrial(Connection& connection, Trial trial, int64_t key_id);
 
 // The same for the keys of trials (tables trial and trial_key).
@@ -46,6 +48,6 @@ absl::StatusOr<int64_t> FindTrialKey(Connection& connection, const TrialKey& key
 std::string SelectCurrentRecords();
 // The same columns of every record, replaced ones too, under the name of current_record.
 std::string SelectRecords();
-absl::StatusOr<RecordRow> ReadRecord(Statement& row);
+absl::StatusOr<lookup::Record> ReadRecord(Statement& row);
 
 }  // namespace tune::db

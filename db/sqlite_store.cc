@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "db/json.h"
 #include "db/log_check.h"
 #include "db/migrations.h"
 #include "db/rows.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 namespace {
@@ -96,9 +96,8 @@ absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>
 // Of more than `limit` the newest; oldest first.
 absl::StatusOr<std::vector<Trial>> KnownTrials(Connection& connection, const Known& known,
                                                uint32_t limit, Unreadable& unreadable) {
-  Statement query = connection.Prepare(
-      absl::StrCat(SelectTrials(Samples::kLeaveOut), "WHERE ", kIsKnown,
-                   "ORDER BY trial.id DESC LIMIT ?"));
+  Statement query = connection.Prepare(absl::StrCat(SelectTrials(Samples::kLeaveOut), "WHERE ",
+                                                    kIsKnown, "ORDER BY trial.id DESC LIMIT ?"));
   BindKnown(known, query).Bind(limit);
   return OldestFirst(ReadReadable(query, ReadTrial, unreadable, "trial"));
 }
@@ -354,12 +353,12 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfKey(const TrialKey& key,
   return KnownTrials(*reader, {.key_id = key_id}, limit, unreadable_);
 }
 
-absl::StatusOr<std::vector<TimedConfig>> SqliteStore::FastestOfKey(const TrialKey& key,
-                                                                   uint32_t limit) {
+absl::StatusOr<std::vector<lookup::TimedConfig>> SqliteStore::FastestOfKey(const TrialKey& key,
+                                                                           uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
   // With max(), SQLite takes the other columns from the row that has it.
-  const std::string columns = ColumnsOf<TimedConfig>();
+  const std::string columns = ColumnsOf<lookup::TimedConfig>();
   Statement query = reader->Prepare(absl::StrCat(
       "SELECT ", columns, " FROM (SELECT ", columns,
       ", outcome, max(id) FROM trial WHERE key_id = ? AND purpose = ? GROUP BY config) "
@@ -380,8 +379,8 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsKnownTo(const SweepRow& sw
 absl::StatusOr<std::vector<int64_t>> SqliteStore::TrialIdsOf(int64_t sweep_id, int64_t after,
                                                              uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  Statement query = reader->Prepare(
-      "SELECT id FROM trial WHERE sweep_id = ? AND id > ? ORDER BY id LIMIT ?");
+  Statement query =
+      reader->Prepare("SELECT id FROM trial WHERE sweep_id = ? AND id > ? ORDER BY id LIMIT ?");
   return ReadIds(query.Bind(sweep_id, after, limit));
 }
 
@@ -391,9 +390,9 @@ absl::StatusOr<std::vector<int64_t>> SqliteStore::TrialIdsKnownTo(const SweepRow
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(const Known known, KnownTo(*reader, sweep));
   if (known.key_id == 0) return std::vector<int64_t>();
-  Statement query = reader->Prepare(absl::StrCat(
-      "SELECT id FROM (SELECT id FROM trial WHERE ", kIsKnown, "ORDER BY id DESC LIMIT ?) ",
-      "WHERE id > ? ORDER BY id LIMIT ?"));
+  Statement query = reader->Prepare(absl::StrCat("SELECT id FROM (SELECT id FROM trial WHERE ",
+                                                 kIsKnown, "ORDER BY id DESC LIMIT ?) ",
+                                                 "WHERE id > ? ORDER BY id LIMIT ?"));
   BindKnown(known, query).Bind(kKnownTrialsMax, after, limit);
   return ReadIds(query);
 }

@@ -15,6 +15,8 @@
 #include "db/store.h"
 #include "db/unreadable.h"
 #include "db/writer.h"
+#include "lookup/record.h"
+#include "tuner/trial_key.h"
 
 namespace tune::db {
 
@@ -52,18 +54,19 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key, uint32_t limit) override;
-  absl::StatusOr<std::vector<TimedConfig>> FastestOfKey(const TrialKey& key,
-                                                        uint32_t limit) override;
+  absl::StatusOr<std::vector<lookup::TimedConfig>> FastestOfKey(const TrialKey& key,
+                                                                uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsKnownTo(const SweepRow& sweep, uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> NewestOfSweep(int64_t sweep_id, uint32_t limit) override;
   absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                           uint32_t limit) override;
 
-  absl::StatusOr<int64_t> PublishRecord(const RecordRow& record, const SweepRow* done) override;
-  absl::StatusOr<std::vector<RecordRow>> CurrentRecords() override;
+  absl::StatusOr<int64_t> PublishRecord(const lookup::Record& record,
+                                        const SweepRow* done) override;
+  absl::StatusOr<std::vector<lookup::Record>> CurrentRecords() override;
   absl::StatusOr<int64_t> RebuildRecords() override { return RebuildRecordsAfter(0); }
-  absl::StatusOr<std::vector<RecordRow>> RecordsAfter(int64_t record_id) override;
-  absl::StatusOr<std::vector<RecordRow>> NewestRecords(size_t count) override;
+  absl::StatusOr<std::vector<lookup::Record>> RecordsAfter(int64_t record_id) override;
+  absl::StatusOr<std::vector<lookup::Record>> NewestRecords(size_t count) override;
   absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) override;
   absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) override;
   absl::StatusOr<int64_t> SettledSweep() override;

@@ -15,10 +15,12 @@
 #include "db/gate.h"
 #include "db/job.h"
 #include "db/token.h"
-#include "tuner/counters/profile.h"
+#include "lookup/record.h"
 #include "tuner/ceiling.h"
+#include "tuner/counters/profile.h"
 #include "tuner/problem.h"
 #include "tuner/trial.h"
+#include "tuner/trial_key.h"
 
 namespace tune::db {
 
@@ -61,58 +63,6 @@ struct SweepRow {
 TUNE_FIELDS(SweepRow, id, job, kernel_hash, name_space, kernel_name, problem, device_name, target,
             strategy, budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key,
             best_trial_id, default_trial_id, tie_trial_ids, device_ids, spent_seconds, summary);
-
-// Provenance common to the trials of a sweep on a device.
-struct TrialKey {
-  std::string kernel_hash;
-  Problem problem;
-  std::string device_name;
-  std::string target;
-  std::string driver;
-  std::string compiler;
-  CacheMode cache_mode = CacheMode::kCold;
-  // Identifies the headers in the kernel's include roots (tuner/device/include_roots.h); empty: it
-  // has none, or they are not known.
-  std::string include_digest;
-};
-TUNE_FIELDS(TrialKey, kernel_hash, problem, device_name, target, driver, compiler, cache_mode,
-            include_digest);
-
-// A config that measured like the winner.
-struct RecordTie {
-  Config config;
-  double latency_ns_median = 0;
-};
-TUNE_FIELDS(RecordTie, config, latency_ns_median);
-
-// A config, what it measured in a search, and what its blocks take of a multiprocessor.
-struct TimedConfig {
-  Config config;
-  double latency_ns_median = 0;
-  int64_t registers = 0;
-  int64_t static_shared_bytes = 0;
-  int64_t dynamic_shared_bytes = 0;
-};
-TUNE_FIELDS(TimedConfig, config, latency_ns_median, registers, static_shared_bytes,
-            dynamic_shared_bytes);
-
-struct RecordRow {
-  int64_t id = 0;  // 0: of no store, it came with the program
-  TrialKey key;
-  std::string kernel_name;  // with its name space, as its sweep's
-  // The winner, as confirmed; id and sweep_id set. Stored already: only its id is used to publish.
-  Trial trial;
-  double default_latency_ns = 0;
-  uint32_t tie_count = 0;
-  int64_t published_unix_ms = 0;
-  // Of the trial's sweep; not needed to publish, since its row has them.
-  uint64_t seed = 0;  // of the inputs
-  std::vector<RecordTie> ties;
-  std::string artifact;  // the digest of its file, "sha256:<hex>"; empty: none is kept
-  std::string submitter;  // the owner of the sweep that found it; not needed to publish
-};
-TUNE_FIELDS(RecordRow, id, key, kernel_name, trial, default_latency_ns, tie_count,
-            published_unix_ms, seed, ties, artifact, submitter);
 
 struct CeilingRow {
   std::string device_name;
@@ -261,10 +211,10 @@ class Store {
   // repeated. INVALID_ARGUMENT: the trial is not an ok one that confirms, or was measured under
   // another key than the record's. `done` is null, or the sweep that found it, which is updated in
   // the same transaction: it is done with its record, or neither.
-  virtual absl::StatusOr<int64_t> PublishRecord(const RecordRow& record,
+  virtual absl::StatusOr<int64_t> PublishRecord(const lookup::Record& record,
                                                 const SweepRow* done = nullptr) = 0;
   // Oldest first, without samples_ns.
-  virtual absl::StatusOr<std::vector<RecordRow>> CurrentRecords() = 0;
+  virtual absl::StatusOr<std::vector<lookup::Record>> CurrentRecords() = 0;
   // Publishes the confirmed winner of every sweep that is done and that no record of that sweep or
   // a later one of the same key covers, for when records were removed. Returns how many.
   virtual absl::StatusOr<int64_t> RebuildRecords() = 0;
@@ -331,8 +281,8 @@ class Store {
   virtual void NoteUnreadable(const UnreadableRow& row) = 0;
 
   // The configs of a key that were ok when they were searched last, the fastest first.
-  virtual absl::StatusOr<std::vector<TimedConfig>> FastestOfKey(const TrialKey& key,
-                                                                uint32_t limit) = 0;
+  virtual absl::StatusOr<std::vector<lookup::TimedConfig>> FastestOfKey(const TrialKey& key,
+                                                                        uint32_t limit) = 0;
 };
 
 }  // namespace tune::db

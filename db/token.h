@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tuner/fields.h"
+#include "base/fields.h"
 
 namespace tune::db {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SqliteStore's calls about tokens.
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/columns.h"
 #include "db/sqlite_store.h"
 #include "db/token.h"
-#include "tuner/status_macros.h"
 
 namespace tune::db {
 
@@ -15,12 +15,11 @@ absl::StatusOr<int64_t> SqliteStore::AddToken(const TokenRow& token) {
 
 absl::Status SqliteStore::UpdateToken(const TokenRow& token) {
   return writer_.Run([token](Connection& connection) -> absl::Status {
-    RETURN_IF_ERROR(
-        connection
-            .Prepare("UPDATE token SET last_used_unix_ms = max(last_used_unix_ms, ?), "
-                     "revoked_unix_ms = max(revoked_unix_ms, ?) WHERE id = ?")
-            .Bind(token.last_used_unix_ms, token.revoked_unix_ms, token.id)
-            .Run());
+    RETURN_IF_ERROR(connection
+                        .Prepare("UPDATE token SET last_used_unix_ms = max(last_used_unix_ms, ?), "
+                                 "revoked_unix_ms = max(revoked_unix_ms, ?) WHERE id = ?")
+                        .Bind(token.last_used_unix_ms, token.revoked_unix_ms, token.id)
+                        .Run());
     if (connection.changed_rows() == 1) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat("no token ", token.id));
   });

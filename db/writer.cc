@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
 
 namespace tune::db {
 namespace {

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/ceilings/ceilings_job.h"
 #include "server/devices/device_convert.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/workload/workload.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -81,8 +80,8 @@ grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* DeviceService::MeasureCeilin
   const absl::Time deadline = DeadlineOf(*context, kProbeCap);
   StartJobCall<Reactor>(
       tools_, reactor,
-      [=, this, owner = tools_.principals.Of(*context).name, asked = *request](
-          const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+      [=, this, owner = tools_.principals.Of(*context).name,
+       asked = *request](const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         if (asked.processes() > kCeilingProcessesMax) {
           return absl::InvalidArgumentError(
               absl::StrCat(asked.processes(), " processes; at most ", kCeilingProcessesMax));

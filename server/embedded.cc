@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/log.h"
 #include "server/state/paths.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 

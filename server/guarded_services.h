@@ -80,51 +80,47 @@ struct MethodTypes<R* (Service::*)(grpc::CallbackServerContext*, Arguments*...)>
 };
 
 #define TUNE_TYPES(Method) MethodTypes<decltype(&Inner::Method)>
-#define TUNE_GUARDED_UNARY(Method)                                                  \
-  grpc::ServerUnaryReactor* Method(grpc::CallbackServerContext* context,            \
-                                   TUNE_TYPES(Method)::Argument<0> request,         \
-                                   TUNE_TYPES(Method)::Argument<1> response)        \
-      override {                                                                    \
-    Sharer sharer;                                                                  \
-    auto* const refusal = Refuse<grpc::ServerUnaryReactor>(                         \
-        *context, #Method, this->ToLog(request), sharer);                           \
-    if (refusal != nullptr) return refusal;                                         \
-    const ActingFor acting(std::move(sharer));                                      \
-    return Inner::Method(context, request, response);                               \
+#define TUNE_GUARDED_UNARY(Method)                                                         \
+  grpc::ServerUnaryReactor* Method(grpc::CallbackServerContext* context,                   \
+                                   TUNE_TYPES(Method)::Argument<0> request,                \
+                                   TUNE_TYPES(Method)::Argument<1> response) override {    \
+    Sharer sharer;                                                                         \
+    auto* const refusal =                                                                  \
+        Refuse<grpc::ServerUnaryReactor>(*context, #Method, this->ToLog(request), sharer); \
+    if (refusal != nullptr) return refusal;                                                \
+    const ActingFor acting(std::move(sharer));                                             \
+    return Inner::Method(context, request, response);                                      \
   }
 // A client is streamed the answer to one request.
-#define TUNE_GUARDED_STREAM(Method)                                                 \
-  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,         \
-                                      TUNE_TYPES(Method)::Argument<0> request)      \
-      override {                                                                    \
-    using Reactor = TUNE_TYPES(Method)::Reactor;                                    \
-    Sharer sharer;                                                                  \
-    auto* const refusal = Refuse<Reactor>(*context, #Method, request, sharer);      \
-    if (refusal != nullptr) return refusal;                                         \
-    const ActingFor acting(std::move(sharer));                                      \
-    return Stand(*context, Inner::Method(context, request));                        \
+#define TUNE_GUARDED_STREAM(Method)                                                       \
+  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,               \
+                                      TUNE_TYPES(Method)::Argument<0> request) override { \
+    using Reactor = TUNE_TYPES(Method)::Reactor;                                          \
+    Sharer sharer;                                                                        \
+    auto* const refusal = Refuse<Reactor>(*context, #Method, request, sharer);            \
+    if (refusal != nullptr) return refusal;                                               \
+    const ActingFor acting(std::move(sharer));                                            \
+    return Stand(*context, Inner::Method(context, request));                              \
   }
 // A client streams its request.
-#define TUNE_GUARDED_UPLOAD(Method)                                                 \
-  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,         \
-                                      TUNE_TYPES(Method)::Argument<0> response)     \
-      override {                                                                    \
-    using Reactor = TUNE_TYPES(Method)::Reactor;                                    \
-    Sharer sharer;                                                                  \
-    auto* const refusal = Refuse<Reactor>(*context, #Method, nullptr, sharer);      \
-    if (refusal != nullptr) return refusal;                                         \
-    const ActingFor acting(std::move(sharer));                                      \
-    return Stand(*context, Inner::Method(context, response));                       \
+#define TUNE_GUARDED_UPLOAD(Method)                                                        \
+  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context,                \
+                                      TUNE_TYPES(Method)::Argument<0> response) override { \
+    using Reactor = TUNE_TYPES(Method)::Reactor;                                           \
+    Sharer sharer;                                                                         \
+    auto* const refusal = Refuse<Reactor>(*context, #Method, nullptr, sharer);             \
+    if (refusal != nullptr) return refusal;                                                \
+    const ActingFor acting(std::move(sharer));                                             \
+    return Stand(*context, Inner::Method(context, response));                              \
   }
-#define TUNE_GUARDED_STREAMS(Method)                                                \
-  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context)         \
-      override {                                                                    \
-    using Reactor = TUNE_TYPES(Method)::Reactor;                                    \
-    Sharer sharer;                                                                  \
-    auto* const refusal = Refuse<Reactor>(*context, #Method, nullptr, sharer);      \
-    if (refusal != nullptr) return refusal;                                         \
-    const ActingFor acting(std::move(sharer));                                      \
-    return Stand(*context, Inner::Method(context));                                 \
+#define TUNE_GUARDED_STREAMS(Method)                                                   \
+  TUNE_TYPES(Method)::Reactor* Method(grpc::CallbackServerContext* context) override { \
+    using Reactor = TUNE_TYPES(Method)::Reactor;                                       \
+    Sharer sharer;                                                                     \
+    auto* const refusal = Refuse<Reactor>(*context, #Method, nullptr, sharer);         \
+    if (refusal != nullptr) return refusal;                                            \
+    const ActingFor acting(std::move(sharer));                                         \
+    return Stand(*context, Inner::Method(context));                                    \
   }
 
 struct GuardedSweepService final : Guarded<SweepService, v1::SweepService> {

@@ -24,7 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "client/printable.h"
+#include "base/printable.h"
 #include "server/log_writer.h"
 
 namespace tune::server {
@@ -37,7 +37,7 @@ class PlainMessage : public spdlog::custom_flag_formatter {
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& out) override {
     const std::string text = absl::StrReplaceAll(
-        client::Printable({message.payload.data(), message.payload.size()}), {{"\n", "\n  "}});
+        Printable({message.payload.data(), message.payload.size()}), {{"\n", "\n  "}});
     out.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
@@ -88,8 +88,7 @@ std::unique_ptr<spdlog::pattern_formatter> MakeFormatter(LogFormat format) {
   return formatter;
 }
 
-std::string FormatLine(LogFormat format, spdlog::level::level_enum level,
-                       const std::string& text) {
+std::string FormatLine(LogFormat format, spdlog::level::level_enum level, const std::string& text) {
   spdlog::memory_buf_t line;
   MakeFormatter(format)->format(spdlog::details::log_msg("tunerd", level, text), line);
   return std::string(line.data(), line.size());
@@ -105,12 +104,11 @@ absl::StatusOr<spdlog::level::level_enum> ParseLevel(const std::string& level) {
 // A daemon's, from StartDaemonLog to the end of the process: threads that nobody joins use it.
 struct DaemonLog {
   DaemonLog(int fd, int pipe, LogFormat as)
-      : format(as),
-        pipe_fd(pipe),
-        writer(fd, [as](uint64_t count) {
+      : format(as), pipe_fd(pipe), writer(fd, [as](uint64_t count) {
           return FormatLine(as, spdlog::level::warn,
-                            absl::StrCat(count, " lines of the log were dropped: whoever reads it "
-                                                "stood still"));
+                            absl::StrCat(count,
+                                         " lines of the log were dropped: whoever reads it "
+                                         "stood still"));
         }) {}
 
   const LogFormat format;
@@ -177,9 +175,9 @@ void SetLogger(const std::shared_ptr<spdlog::logger>& logger, spdlog::level::lev
 absl::Status StartLog(const std::string& level, LogFormat format) {
   const absl::StatusOr<spdlog::level::level_enum> parsed = ParseLevel(level);
   if (!parsed.ok()) return parsed.status();
-  SetLogger(std::make_shared<spdlog::logger>("tunerd",
-                                             std::make_shared<spdlog::sinks::stderr_sink_mt>()),
-            *parsed, format);
+  SetLogger(
+      std::make_shared<spdlog::logger>("tunerd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+      *parsed, format);
   return absl::OkStatus();
 }
 
@@ -194,8 +192,8 @@ absl::Status StartDaemonLog(const std::string& level, LogFormat format) {
   }
   close(ends[1]);
   g_daemon_log = new DaemonLog(real, ends[0], format);
-  g_daemon_log->logger = std::make_shared<spdlog::logger>(
-      "tunerd", std::make_shared<QueueSink>(g_daemon_log->writer));
+  g_daemon_log->logger =
+      std::make_shared<spdlog::logger>("tunerd", std::make_shared<QueueSink>(g_daemon_log->writer));
   SetLogger(g_daemon_log->logger, *parsed, format);
   std::thread(ReadForeign).detach();
   struct sigaction last_words = {};
@@ -206,7 +204,7 @@ absl::Status StartDaemonLog(const std::string& level, LogFormat format) {
 }
 
 void LogFailure(const absl::Status& status) {
-  const std::string text = absl::StrCat("tunerd: ", client::Printable(status.message()));
+  const std::string text = absl::StrCat("tunerd: ", Printable(status.message()));
   if (g_daemon_log == nullptr) {
     (void)!write(STDERR_FILENO, (text + "\n").data(), text.size() + 1);
     return;

@@ -16,13 +16,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "client/address.h"
+#include "base/address.h"
+#include "base/status_macros.h"
 #include "db/large_store.h"
 #include "db/retention.h"
 #include "db/store.h"
-#include "server/artifacts/artifact_folder.h"
 #include "server/access/principals.h"
 #include "server/access/tokens.h"
+#include "server/artifacts/artifact_folder.h"
 #include "server/devices/devices.h"
 #include "server/guarded_services.h"
 #include "server/jobs/left_job.h"
@@ -47,7 +48,6 @@
 #include "server/sweep/sweep_runner.h"
 #include "server/sweep/sweeps.h"
 #include "server/upkeep.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -157,9 +157,7 @@ struct Server::Parts {
   // Of Scheduler::Options.
   std::function<absl::Duration(const std::string&)> DeviceTimeMaxOf() const;
   // The process that has the store, if this one only reads it.
-  std::string other_owner() const {
-    return store->writable() ? "" : OwnerOf(options.state_dir);
-  }
+  std::string other_owner() const { return store->writable() ? "" : OwnerOf(options.state_dir); }
   absl::Status KnowClients();
   absl::Status Serve();
   void MakeServices();
@@ -227,11 +225,11 @@ absl::Status Server::Parts::StartWork() {
   // Inside tunectl most commands need no device, and should not pay for one.
   devices = std::make_unique<Devices>(
       *workers, *store, options.embedded ? ProbeTime::kWhenAsked : ProbeTime::kAtOnce);
-  ASSIGN_OR_RETURN(records, RecordBook::Open(*store, catalogue, *devices, solver,
-                                             {.path = options.state_dir + "/records.index"},
-                                             workers->include_roots(),
-                                             options.embedded ? GridsTime::kWhenAsked
-                                                              : GridsTime::kAtOnce));
+  ASSIGN_OR_RETURN(
+      records,
+      RecordBook::Open(*store, catalogue, *devices, solver,
+                       {.path = options.state_dir + "/records.index"}, workers->include_roots(),
+                       options.embedded ? GridsTime::kWhenAsked : GridsTime::kAtOnce));
   RETURN_IF_ERROR(OpenSnapshots());
   runner = std::make_unique<SweepRunner>(*store, *workers, *records, *artifacts, *snapshot_writer,
                                          solver, [this](const std::string& owner) {
@@ -239,42 +237,35 @@ absl::Status Server::Parts::StartWork() {
                                                owner, options.limits.artifact_bytes);
                                          });
   scheduler = std::make_unique<Scheduler>(
-      Scheduler::Options{.unfinished_max = options.limits.unfinished_jobs,
-                         .operator_jobs = options.limits.operator_jobs,
-                         .turn = absl::Seconds(options.limits.turn_seconds),
-                         .embedded = options.embedded,
-                         .jobs_max_of =
-                             [this](const std::string& owner) {
-                               return principals->JobsMaxOf(owner);
-                             },
-                         .may_store =
-                             [this](const std::string& owner) {
-                               return principals->CheckStored(owner, *store);
-                             },
-                         .device_time_max_of = DeviceTimeMaxOf(),
-                         .job_time_max_of =
-                             [this](const std::string& owner) {
-                               return principals->JobTimeMaxOf(owner);
-                             },
-                         .is_operator =
-                             [this](const std::string& owner) {
-                               return principals->IsOperator(owner);
-                             }},
+      Scheduler::Options{
+          .unfinished_max = options.limits.unfinished_jobs,
+          .operator_jobs = options.limits.operator_jobs,
+          .turn = absl::Seconds(options.limits.turn_seconds),
+          .embedded = options.embedded,
+          .jobs_max_of = [this](const std::string& owner) { return principals->JobsMaxOf(owner); },
+          .may_store =
+              [this](const std::string& owner) { return principals->CheckStored(owner, *store); },
+          .device_time_max_of = DeviceTimeMaxOf(),
+          .job_time_max_of =
+              [this](const std::string& owner) { return principals->JobTimeMaxOf(owner); },
+          .is_operator =
+              [this](const std::string& owner) { return principals->IsOperator(owner); }},
       *store, devices->turns(), *ticker, Care());
   RETURN_IF_ERROR(EndLeftJobs());
   ASSIGN_OR_RETURN(
-      sweeps, Sweeps::Start(
-                  {.deaths_max = options.limits.job_deaths,
-                   .embedded = options.embedded,
-                   .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
-                   .other_owner = other_owner(),
-                   .known_devices = KnownDevices()},
-                  *store, *scheduler, [this](SweepWork& work, JobContext& context) {
-                    return runner->Run(work, context);
-                  }));
+      sweeps, Sweeps::Start({.deaths_max = options.limits.job_deaths,
+                             .embedded = options.embedded,
+                             .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
+                             .other_owner = other_owner(),
+                             .known_devices = KnownDevices()},
+                            *store, *scheduler, [this](SweepWork& work, JobContext& context) {
+                              return runner->Run(work, context);
+                            }));
   if (const auto known = store->Statistics(); known.ok() && known->withdrawn_record_count > 0) {
-    spdlog::warn("{} records of unconfirmed trials are withdrawn: an older daemon had published "
-                 "them; tune their problems again", known->withdrawn_record_count);
+    spdlog::warn(
+        "{} records of unconfirmed trials are withdrawn: an older daemon had published "
+        "them; tune their problems again",
+        known->withdrawn_record_count);
   }
   for (const db::UnreadableRow& row : store->UnreadableRows()) {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
@@ -297,19 +288,16 @@ void Server::Parts::CheckStore() {
 absl::Status Server::Parts::OpenSnapshots() {
   const std::string folder =
       options.snapshot_dir.empty() ? options.state_dir + "/snapshots" : options.snapshot_dir;
-  ASSIGN_OR_RETURN(snapshots,
-                   SnapshotFolder::Open(folder,
-                                        store->writable() ? SnapshotFolder::Use::kWrite
-                                                          : SnapshotFolder::Use::kRead,
-                                        options.limits.snapshots));
-  ASSIGN_OR_RETURN(artifacts,
-                   ArtifactFolder::Open(folder,
-                                        store->writable() ? ArtifactFolder::Use::kWrite
-                                                          : ArtifactFolder::Use::kRead,
-                                        options.limits.artifact_bytes));
-  snapshot_writer = std::make_unique<SnapshotWriter>(*snapshots, [this] {
-    return SnapshotText(records->knowledge(), kSnapshotBytesMax);
-  });
+  ASSIGN_OR_RETURN(snapshots, SnapshotFolder::Open(folder,
+                                                   store->writable() ? SnapshotFolder::Use::kWrite
+                                                                     : SnapshotFolder::Use::kRead,
+                                                   options.limits.snapshots));
+  ASSIGN_OR_RETURN(artifacts, ArtifactFolder::Open(folder,
+                                                   store->writable() ? ArtifactFolder::Use::kWrite
+                                                                     : ArtifactFolder::Use::kRead,
+                                                   options.limits.artifact_bytes));
+  snapshot_writer = std::make_unique<SnapshotWriter>(
+      *snapshots, [this] { return SnapshotText(records->knowledge(), kSnapshotBytesMax); });
   records->OnPublish([this] { snapshot_writer->Notice(); });
   // The catalogue may be another than before.
   snapshot_writer->Notice();
@@ -343,9 +331,8 @@ DeviceCare Server::Parts::Care() {
                   spdlog::error("the ceilings of {} are not stored: {}", id, kept.ToString());
                 }
               },
-          .quiet =
-              [this](const std::string& id,
-                     const Cancelled& cancelled) -> absl::StatusOr<CompilePause> {
+          .quiet = [this](const std::string& id,
+                          const Cancelled& cancelled) -> absl::StatusOr<CompilePause> {
             ASSIGN_OR_RETURN(DeviceSupervisor * device, workers->FindDevice(id));
             return workers->compilers().PauseHost(device->Status().info.target, cancelled);
           }};
@@ -374,7 +361,7 @@ absl::Status Server::Parts::TakeAddresses() {
     RETURN_IF_ERROR(GroupNumber(options.clients.submit_group).status());
   }
   for (std::string& address : addresses) {
-    if (const std::string path = client::SocketPath(address); !path.empty()) {
+    if (const std::string path = SocketPath(address); !path.empty()) {
       RETURN_IF_ERROR(PrepareSocket(path));
       continue;
     }
@@ -430,13 +417,14 @@ void Server::Parts::MakeServices() {
       absl::bind_front(&Misses::Record, misses.get()), executors);
   snapshot_service = std::make_unique<GuardedSnapshotService>(asks, *snapshots, *snapshot_writer,
                                                               *artifacts, executors);
-  bench_service = std::make_unique<GuardedBenchService>(asks, *store, catalogue, *devices,
-                                                        *workers, *records, tools);
-  report_service = std::make_unique<GuardedReportService>(asks, *store, *sweeps, *devices,
-                                                          catalogue, executors);
+  bench_service = std::make_unique<GuardedBenchService>(asks, *store, catalogue, *devices, *workers,
+                                                        *records, tools);
+  report_service =
+      std::make_unique<GuardedReportService>(asks, *store, *sweeps, *devices, catalogue, executors);
   server_service = std::make_unique<GuardedServerService>(
-      asks, identity, ServerParts{*ticker, *store, *scheduler, *workers, *records, asks,
-                                  tcp_connections, unix_connections, certificates.get()},
+      asks, identity,
+      ServerParts{*ticker, *store, *scheduler, *workers, *records, asks, tcp_connections,
+                  unix_connections, certificates.get()},
       executors);
   gate_service = std::make_unique<GuardedGateService>(asks, *store, *workers, *devices, tools);
   comparison_service = std::make_unique<GuardedComparisonService>(
@@ -456,13 +444,13 @@ absl::Status Server::Parts::Listen() {
     RETURN_IF_ERROR(listener->Start(*acceptor, tcp_connections));
   }
   for (const std::string& address : addresses) {
-    const std::string path = client::SocketPath(address);
+    const std::string path = SocketPath(address);
     if (path.empty()) continue;
-    ASSIGN_OR_RETURN(std::unique_ptr<UnixListener> listener,
-                     UnixListener::Start({.path = path,
-                                          .mode = options.socket_mode,
-                                          .group = options.clients.submit_group},
-                                         *grpc_server, peers, unix_connections));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<UnixListener> listener,
+        UnixListener::Start(
+            {.path = path, .mode = options.socket_mode, .group = options.clients.submit_group},
+            *grpc_server, peers, unix_connections));
     unix_listeners.push_back(std::move(listener));
   }
   return absl::OkStatus();
@@ -481,9 +469,9 @@ absl::Status Server::Parts::Serve() {
   MakeServices();
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
-           record_service.get(), snapshot_service.get(), profile_service.get(),
-           bench_service.get(), report_service.get(), server_service.get(), gate_service.get(),
-           comparison_service.get(), token_service.get()}) {
+           record_service.get(), snapshot_service.get(), profile_service.get(), bench_service.get(),
+           report_service.get(), server_service.get(), gate_service.get(), comparison_service.get(),
+           token_service.get()}) {
     builder.RegisterService(service);
   }
   grpc_server = builder.BuildAndStart();

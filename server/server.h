@@ -38,19 +38,19 @@ struct ServerOptions {
   TlsOptions tls;
   ClientRules clients;
   mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
-  bool embedded = false;    // inside another program, for that program alone
+  bool embedded = false;      // inside another program, for that program alone
   // Of the files that jobs of this host read; empty: "snapshots" in state_dir.
   std::string snapshot_dir;
-  std::string worker_dir;   // of the workers' programs; empty: beside this program or in ../libexec
+  std::string worker_dir;  // of the workers' programs; empty: beside this program or in ../libexec
   Limits limits;
   std::vector<std::string> include_roots;  // NAME=DIR: folders that kernels may include from
-  bool drop_damaged_log = false;  // see db::StoreOptions
-  std::string triton_python;  // a Python that has Triton; empty: the first that is found
-  std::string numpy_python;   // one that has NumPy; the same
+  bool drop_damaged_log = false;           // see db::StoreOptions
+  std::string triton_python;      // a Python that has Triton; empty: the first that is found
+  std::string numpy_python;       // one that has NumPy; the same
   bool allow_weak_walls = false;  // kernels may run where walls around workers are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(120);
-  absl::Duration run_deadline = absl::Seconds(10);      // on a GPU; six times that on the CPU
+  absl::Duration run_deadline = absl::Seconds(10);  // on a GPU; six times that on the CPU
 };
 
 // Thread-safe. One per state folder, across all processes.

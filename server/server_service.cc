@@ -11,12 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "db/retention.h"
 #include "server/rpc/unary.h"
 #include "server/supervision/process_tree.h"
 #include "server/upkeep.h"
 #include "server/wire/nouns.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -117,57 +117,57 @@ absl::Status ServerService::AddStored(const Principal& caller, v1::ServerStatus&
 grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* context,
                                                    const v1::GetStatusRequest*,
                                                    v1::ServerStatus* response) {
-  return AnswerOn(executor_, context, [=, this, caller = parts_.principals.Of(*context)]()
-                                          -> absl::Status {
-    response->mutable_caller()->set_name(Utf8(caller.name));
-    response->mutable_caller()->set_role(static_cast<v1::PrincipalRole>(caller.role));
-    if (parts_.certificates != nullptr) {
-      const CertificateFiles::State state = parts_.certificates->state();
-      v1::TlsCertificate& certificate = *response->mutable_certificate();
-      certificate.set_file(parts_.certificates->file());
-      certificate.set_expires_unix_ms(state.expires_unix_ms);
-      certificate.set_problem(Utf8(state.problem));
-    }
-    *response->mutable_traffic() = TrafficOf(parts_, identity_.state_dir);
-    ASSIGN_OR_RETURN(db::StoreStatistics statistics, parts_.store.Statistics());
-    const Scheduler::Counts counts = parts_.scheduler.counts();
-    response->set_version(identity_.version);
-    response->set_started_unix_ms(identity_.started_unix_ms);
-    response->set_pid(getpid());
-    response->set_embedded(identity_.embedded);
-    response->set_address(Addresses());
-    response->set_state_dir(identity_.state_dir);
-    response->set_state_owner(Utf8(identity_.state_owner));
-    response->set_resident_bytes(ResidentBytesOf(getpid()));
-    response->set_queued_jobs(counts.queued);
-    response->set_running_jobs(counts.running);
-    response->set_trial_count(statistics.trial_count);
-    response->set_record_count(statistics.record_count);
-    response->set_withdrawn_record_count(statistics.withdrawn_record_count);
-    response->set_snapshot_id(parts_.records.snapshot()->snapshot_id());
-    response->set_sqlite_version(statistics.sqlite_version);
-    response->set_schema_version(statistics.schema_version);
-    response->set_compile_cache_bytes(parts_.workers.cache().known_bytes());
-    response->set_compile_workers(parts_.workers.limits().compile_workers);
-    *response->mutable_bounds() = ToProto(parts_.workers.limits());
-    const ClientRules& rules = parts_.principals.rules();
-    response->mutable_bounds()->set_jobs_per_principal(rules.jobs_per_principal);
-    response->mutable_bounds()->set_kernel_bytes_per_principal(
-        static_cast<uint64_t>(rules.kernel_bytes_per_principal));
-    response->mutable_bounds()->set_job_seconds_per_principal(rules.job_seconds_per_principal);
-    AddQueue(parts_.scheduler.queue(), *response);
-    response->mutable_bounds()->set_stored_bytes_per_principal(
-        static_cast<uint64_t>(rules.stored_bytes_per_principal));
-    RETURN_IF_ERROR(AddStored(caller, *response));
-    response->set_watchers(static_cast<uint32_t>(parts_.ticker.watchers()));
-    for (const db::UnreadableRow& row : parts_.store.UnreadableRows()) {
-      response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));
-    }
-    const std::vector<v1::WorkerWalls> walls = parts_.workers.walls().All();
-    response->mutable_walls()->Assign(walls.begin(), walls.end());
-    response->set_weak_walls_allowed(parts_.workers.walls().weak_allowed());
-    return absl::OkStatus();
-  });
+  return AnswerOn(
+      executor_, context, [=, this, caller = parts_.principals.Of(*context)]() -> absl::Status {
+        response->mutable_caller()->set_name(Utf8(caller.name));
+        response->mutable_caller()->set_role(static_cast<v1::PrincipalRole>(caller.role));
+        if (parts_.certificates != nullptr) {
+          const CertificateFiles::State state = parts_.certificates->state();
+          v1::TlsCertificate& certificate = *response->mutable_certificate();
+          certificate.set_file(parts_.certificates->file());
+          certificate.set_expires_unix_ms(state.expires_unix_ms);
+          certificate.set_problem(Utf8(state.problem));
+        }
+        *response->mutable_traffic() = TrafficOf(parts_, identity_.state_dir);
+        ASSIGN_OR_RETURN(db::StoreStatistics statistics, parts_.store.Statistics());
+        const Scheduler::Counts counts = parts_.scheduler.counts();
+        response->set_version(identity_.version);
+        response->set_started_unix_ms(identity_.started_unix_ms);
+        response->set_pid(getpid());
+        response->set_embedded(identity_.embedded);
+        response->set_address(Addresses());
+        response->set_state_dir(identity_.state_dir);
+        response->set_state_owner(Utf8(identity_.state_owner));
+        response->set_resident_bytes(ResidentBytesOf(getpid()));
+        response->set_queued_jobs(counts.queued);
+        response->set_running_jobs(counts.running);
+        response->set_trial_count(statistics.trial_count);
+        response->set_record_count(statistics.record_count);
+        response->set_withdrawn_record_count(statistics.withdrawn_record_count);
+        response->set_snapshot_id(parts_.records.snapshot()->snapshot_id());
+        response->set_sqlite_version(statistics.sqlite_version);
+        response->set_schema_version(statistics.schema_version);
+        response->set_compile_cache_bytes(parts_.workers.cache().known_bytes());
+        response->set_compile_workers(parts_.workers.limits().compile_workers);
+        *response->mutable_bounds() = ToProto(parts_.workers.limits());
+        const ClientRules& rules = parts_.principals.rules();
+        response->mutable_bounds()->set_jobs_per_principal(rules.jobs_per_principal);
+        response->mutable_bounds()->set_kernel_bytes_per_principal(
+            static_cast<uint64_t>(rules.kernel_bytes_per_principal));
+        response->mutable_bounds()->set_job_seconds_per_principal(rules.job_seconds_per_principal);
+        AddQueue(parts_.scheduler.queue(), *response);
+        response->mutable_bounds()->set_stored_bytes_per_principal(
+            static_cast<uint64_t>(rules.stored_bytes_per_principal));
+        RETURN_IF_ERROR(AddStored(caller, *response));
+        response->set_watchers(static_cast<uint32_t>(parts_.ticker.watchers()));
+        for (const db::UnreadableRow& row : parts_.store.UnreadableRows()) {
+          response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));
+        }
+        const std::vector<v1::WorkerWalls> walls = parts_.workers.walls().All();
+        response->mutable_walls()->Assign(walls.begin(), walls.end());
+        response->set_weak_walls_allowed(parts_.workers.walls().weak_allowed());
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* ServerService::PruneJobs(grpc::CallbackServerContext* context,

@@ -7,13 +7,13 @@
 
 #include "db/store.h"
 #include "server/access/principals.h"
+#include "server/jobs/scheduler.h"
+#include "server/jobs/watch_ticker.h"
+#include "server/records/record_service.h"
 #include "server/rpc/certificate_files.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/executor.h"
 #include "server/supervision/workers.h"
-#include "server/jobs/scheduler.h"
-#include "server/jobs/watch_ticker.h"
-#include "server/records/record_service.h"
 #include "tune/v1/server.grpc.pb.h"
 
 namespace tune::server {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fields.h"
 #include "tuner/config.h"
-#include "tuner/fields.h"
 #include "tuner/problem.h"
 
 namespace tune {
@@ -86,9 +86,11 @@ void FindDifferences(const T& a, const T& b, const std::string& where,
     if (a.has_value()) FindDifferences(*a, *b, where, found);
   } else if constexpr (requires { a.valueless_by_exception(); } && !std::is_same_v<T, Value>) {
     if (a.index() != b.index()) return found.push_back(where);
-    std::visit([&](const auto& held) {
-      FindDifferences(held, std::get<std::remove_cvref_t<decltype(held)>>(b), where, found);
-    }, a);
+    std::visit(
+        [&](const auto& held) {
+          FindDifferences(held, std::get<std::remove_cvref_t<decltype(held)>>(b), where, found);
+        },
+        a);
   } else {
     if (!(a == b)) found.push_back(where);
   }

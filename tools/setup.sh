@@ -107,7 +107,7 @@ ensure_triton() {
 
 # What `./check triton` compiles by: every minor release that is served, the oldest first.
 TRITON_RELEASES=(3.5 3.6 3.7 3.8 newest)
-TRITON_TESTS=(triton_compiler_test catalogue_triton_test workers_test)
+TRITON_TESTS=(triton_tests kernels_tests supervision_tests)
 
 # ensure_triton_release 3.5|newest: in an environment of its own, build/triton/NAME.
 ensure_triton_release() {

@@ -14,26 +14,8 @@ COLUMNS = 100
 LINES = 600
 FUNCTION_LINES = 70
 
-# Which folder may include which. docs/architecture.md has this as a table. A folder may always
-# include itself.
-MAY_INCLUDE = {
-    "base": set(),
-    "tuner": {"base", "tune/v1/kernel.pb.h"},
-    "tuner/device": {"tuner"},
-    "tuner/device/cpu": {"tuner", "tuner/device"},
-    "tuner/device/cuda": {"tuner", "tuner/device"},
-    "tuner/device/replay": {"tuner", "tuner/device"},
-    "tuner/device/triton": {"tuner", "tuner/device"},
-    "kernels": {"tuner"},
-    "db": {"tuner"},
-    "client": {"base", "tune/v1/"},
-    "client/library": {"base", "client", "tuner", "server/records/lookup", "tune/"},
-    "server": {"base", "tuner", "tuner/device", "tuner/device/cpu", "tuner/device/cuda", "tuner/device/replay",
-               "tuner/device/triton", "kernels", "db", "client", "server/records/lookup", "tune/"},
-    "server/records/lookup": {"tuner", "db"},
-    "tests": None,
-    "bench": None,
-}
+# Folders whose includes no rule restricts.
+FREE = ("tests/", "bench/", "examples/")
 # Third-party headers with one home.
 ONLY_IN = [
     (re.compile(r"<(cuda|nvrtc|cupti|nvml)[\w./]*>|\"(cuda|nvrtc|cupti\w*|nvml)\.h\""), "tuner/device/cuda"),
@@ -65,32 +47,64 @@ def tracked_files():
     return [pathlib.Path(line) for line in listing.stdout.splitlines() if (ROOT / line).is_file()]
 
 
-def home_of(path):
-    """The longest key of MAY_INCLUDE in which a file or an include lies."""
-    homes = [home for home in MAY_INCLUDE if str(path).startswith(home + "/")]
+def folder_table(text):
+    """{folder: folders that its row of docs/architecture.md names}. "Every folder of X but Y" names those of the table."""
+    rows = {}
+    section = text.split("## Folders", 1)[-1].split("\n## ", 1)[0]
+    for line in section.split("\n"):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        folder = re.fullmatch(r"`([\w/-]+)/`", cells[0])
+        if folder and len(cells) == 3:
+            rows[folder.group(1)] = cells[2]
+    table = {}
+    for folder, cell in rows.items():
+        every = re.match(r"every folder of `([\w/-]+)/` but ((?:`[\w/-]+`)(?: and `[\w/-]+`)*)", cell)
+        named = set(re.findall(r"`([\w/-]+)`", cell[every.end():] if every else cell))
+        if every:
+            left_out = set(re.findall(r"`([\w/-]+)`", every.group(2)))
+            named |= {other for other in rows if other.startswith(every.group(1) + "/")} - left_out
+        table[folder] = named
+    return table
+
+
+def may_include(table):
+    """{folder: all folders it may include}. Those that its row names are passed on, but for `proto`."""
+    closed = {}
+
+    def close(folder):
+        if folder not in closed:
+            closed[folder] = set(table.get(folder, ()))
+            for named in table.get(folder, ()):
+                closed[folder] |= close(named) - {"proto"}
+        return closed[folder]
+
+    for folder in table:
+        close(folder)
+    return closed
+
+
+def home_of(path, table):
+    """The longest folder of the table in which a file or an include lies. Generated messages are `proto`'s."""
+    if str(path).startswith(("tune/v1/", "tune/worker/")):
+        return "proto"
+    homes = [home for home in table if str(path).startswith(home + "/")]
     return max(homes, key=len, default=None)
 
 
-def check_include(path, number, line, report):
+def check_include(path, number, line, allowed, report):
     match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
-    home = home_of(path)
+    home = home_of(path, allowed)
     for pattern, only_home in ONLY_IN:
         if re.match(r"\s*#\s*include", line) and pattern.search(line) and home != only_home \
                 and path.parts[0] not in ("kernels", "tests", "docs"):
             report(path, number, f"{line.strip()}: only {only_home} may include it")
-    if not match or home is None or MAY_INCLUDE[home] is None:
+    if not match or "/" not in match.group(1) or str(path).startswith(FREE):
         return
-    target = match.group(1)
-    if "/" not in target:
-        return
-    target_home = home_of(target)
-    if target_home == home:
-        return
-    allowed = MAY_INCLUDE[home]
-    if target_home is not None and target_home not in allowed:
-        report(path, number, f"{home} may not include {target_home} ({target})")
-    if target.startswith("tune/") and not any(target.startswith(a) for a in allowed if a.startswith("tune/")):
-        report(path, number, f"{home} may not include {target}")
+    target = home_of(match.group(1), allowed)
+    if home is None:
+        report(path, number, f"docs/architecture.md has no row for {path.parent}/")
+    elif target is not None and target != home and target not in allowed[home]:
+        report(path, number, f"{home} may not include {target} ({match.group(1)}): docs/architecture.md")
 
 
 def find_cycle(graph):
@@ -164,7 +178,7 @@ def compares_devices(path, line):
     return DEVICE_COMPARISON.search(code) is not None
 
 
-def check_text(path, text, report):
+def check_text(path, text, allowed, report):
     lines = text.split("\n")
     # A kernel to start from becomes its author's.
     of_users = "templates" in path.parts
@@ -178,7 +192,7 @@ def check_text(path, text, report):
         if re.search(r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))", line) and path.name != "tidy.py":
             report(path, number, "a marker without an issue number")
         if path.suffix in {".cc", ".h"}:
-            check_include(path, number, line, report)
+            check_include(path, number, line, allowed, report)
         if compares_devices(path, line):
             report(path, number, "a device told by its name; ask its profile, or `device list`")
     if path.suffix in CODE and len(lines) > LINES + 1:
@@ -194,7 +208,8 @@ def check_text(path, text, report):
 def check_tests_listed(files, report):
     lists = "".join((ROOT / f).read_text() for f in files if f.name == "CMakeLists.txt")
     for path in files:
-        if path.parts[0] in ("tests", "bench") and path.suffix == ".cc" and path.name not in lists:
+        if path.parts[0] in ("tests", "bench") and path.suffix == ".cc" and path.name not in lists \
+                and not path.name.endswith("_test.cc"):
             report(path, 1, "no CMakeLists.txt names it")
 
 
@@ -226,11 +241,12 @@ def main():
         findings.append(f"{path}:{number}: {message}")
 
     files = tracked_files()
+    allowed = may_include(folder_table((ROOT / "docs/architecture.md").read_text(encoding="utf-8")))
     for path in files:
         if BANNED_NAME.search(path.name):
             report(path, 1, "a name that says nothing")
         if path.suffix in COMMENTED | {".md", ".txt", ".cmake", ".textproto", ".sql", ".sh"}:
-            check_text(path, (ROOT / path).read_text(encoding="utf-8"), report)
+            check_text(path, (ROOT / path).read_text(encoding="utf-8"), allowed, report)
     check_cycles(files, report)
     check_tests_listed(files, report)
     check_shared_headers(files, report)

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/fields.h"
+#include "base/fields.h"
 #include "tuner/trial.h"
 
 namespace tune {
@@ -56,7 +56,7 @@ struct EntryFacts {
   int64_t threads = 0;      // of a block: exactly so many, as the kernel was compiled for
   int64_t threads_max = 0;  // of a block: no more
   std::optional<LaunchFacts> launch;
-  std::string symbol;       // what the binary calls it; empty: as the plan does
+  std::string symbol;  // what the binary calls it; empty: as the plan does
   int unit = 0;
 
   friend bool operator==(const EntryFacts&, const EntryFacts&) = default;
@@ -77,11 +77,11 @@ struct Artifact {
   // kOk, kCompileFailed, kCompileTimeout or kInvalidConfig (an option or include that is not
   // allowed).
   Outcome outcome = Outcome::kOk;
-  std::string log;      // the compiler's own words
+  std::string log;  // the compiler's own words
   // A cubin, a shared object for the CPU, or text that the driver compiles; of several units, all
   // of them in one (tuner/bundle.h).
   std::string binary;
-  Resources resources;  // of each kind, the most that an entry takes
+  Resources resources;              // of each kind, the most that an entry takes
   std::vector<EntryFacts> entries;  // those that were asked for, in that order
   std::vector<SymbolFacts> symbols;
   double seconds = 0;

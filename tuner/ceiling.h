@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tuner/fields.h"
+#include "base/fields.h"
 #include "tuner/trial.h"
 
 namespace tune {

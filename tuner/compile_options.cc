@@ -59,7 +59,8 @@ std::string AllowedNvrtcOptions() {
 std::string WhyNotAllowedOption(const std::string& option, const std::string& target) {
   if (ProfileOfTarget(target).is_host) {
     if (option == "-DNDEBUG") return "";  // NVRTC's word for it too
-    return absl::StrCat("option '", option, "' is not allowed: kernels for the CPU device are "
+    return absl::StrCat("option '", option,
+                        "' is not allowed: kernels for the CPU device are "
                         "compiled without options of their own");
   }
   if (IsAllowedNvrtcOption(option)) return "";

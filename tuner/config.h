@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/fields.h"
+#include "base/fields.h"
 #include "tuner/value.h"
 
 namespace tune {

@@ -20,8 +20,7 @@ DeviceProfile MakeGpu() {
   gpu.has_counters = true;
   gpu.has_tensor_maps = true;
   gpu.confirm = {.samples_min = 40, .samples_max = 40, .seconds_max = 0.02, .precision = 0};
-  gpu.leg = {
-      .samples_min = 20, .samples_max = 2000, .seconds_max = 0.25, .precision = 0.0025};
+  gpu.leg = {.samples_min = 20, .samples_max = 2000, .seconds_max = 0.25, .precision = 0.0025};
   gpu.profile = {.samples_max = 500, .seconds_max = 0.25, .precision = 0.0025};
   gpu.default_budget = absl::InfiniteDuration();
   gpu.confirm_time = absl::Seconds(6);  // eight rounds of nine configs

@@ -30,10 +30,10 @@ struct DeviceProfile {
   SamplePolicy leg;      // of a gate
   SamplePolicy profile;  // of the time that counters are held against
 
-  absl::Duration default_budget;       // of a sweep that names none; infinite: no limit
-  absl::Duration confirm_time;         // no further round is begun after it
-  absl::Duration confirm_time_max;     // beyond a budget in seconds
-  int run_deadline_factor = 1;         // how much longer a run may take than on a GPU
+  absl::Duration default_budget;    // of a sweep that names none; infinite: no limit
+  absl::Duration confirm_time;      // no further round is begun after it
+  absl::Duration confirm_time_max;  // beyond a budget in seconds
+  int run_deadline_factor = 1;      // how much longer a run may take than on a GPU
 };
 
 // Of a target ("sm_90a", "cpu") and of a device's id ("cuda:0", "cpu"). What is unknown is taken

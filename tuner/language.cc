@@ -10,9 +10,12 @@ namespace tune {
 
 const std::vector<LanguageTraits>& Languages() {
   // All of them sent, since their defaults differ between versions of Triton.
-  static const auto* const kTritonOptions = new std::vector<std::pair<std::string, std::string>>{
-      {"num_warps", "4"}, {"num_ctas", "1"}, {"num_stages", "3"}, {"maxnreg", ""},
-      {"enable_fp_fusion", "True"}};
+  static const auto* const kTritonOptions =
+      new std::vector<std::pair<std::string, std::string>>{{"num_warps", "4"},
+                                                           {"num_ctas", "1"},
+                                                           {"num_stages", "3"},
+                                                           {"maxnreg", ""},
+                                                           {"enable_fp_fusion", "True"}};
   static const auto* const kLanguages = new std::vector<LanguageTraits>{
       {.language = Language::kCuda, .name = "CUDA C++"},
       {.language = Language::kPtx, .name = "PTX", .has_macros = false, .on_host = false},

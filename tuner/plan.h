@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "tuner/fields.h"
+#include "base/fields.h"
 #include "tuner/language.h"
 #include "tuner/problem.h"
 #include "tuner/value.h"

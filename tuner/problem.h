@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tuner/fields.h"
+#include "base/fields.h"
 
 namespace tune {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "tuner/config.h"
-#include "tuner/fields.h"
 
 namespace tune {
 
@@ -50,8 +50,8 @@ struct Measurement {
   std::vector<double> samples_ns;
 };
 TUNE_FIELDS(Measurement, sample_count, latency_ns_median, latency_ns_low, latency_ns_high,
-            latency_ns_min, latency_ns_mean, clock, cache_mode, bytes_per_second,
-            flops_per_second, peak_fraction, stopped_early, samples_ns);
+            latency_ns_min, latency_ns_mean, clock, cache_mode, bytes_per_second, flops_per_second,
+            peak_fraction, stopped_early, samples_ns);
 
 struct Resources {
   int64_t registers = 0;

@@ -13,9 +13,9 @@ struct TuneFaultSlot {
 
 struct TuneFaults {
   static constexpr int kKept = 16;
-  unsigned long long count;    // of all faults
-  unsigned long long unused;   // keeps the slots aligned
-  TuneFaultSlot kept[kKept];   // the first that were told
+  unsigned long long count;   // of all faults
+  unsigned long long unused;  // keeps the slots aligned
+  TuneFaultSlot kept[kKept];  // the first that were told
 };
 
 #if defined(__CUDACC__) || defined(TUNE_CPU)

@@ -43,8 +43,8 @@ std::string NamespaceOf(const std::string& kernel) {
 absl::Status CheckForm(const ExportSource& source) {
   const ExportRecord& first = source.records.front();
   for (const ExportRecord& record : source.records) {
-    bool same = record.dims.size() == first.dims.size() &&
-                record.config.size() == first.config.size();
+    bool same =
+        record.dims.size() == first.dims.size() && record.config.size() == first.config.size();
     for (size_t i = 0; same && i < record.dims.size(); ++i) {
       same = record.dims[i].first == first.dims[i].first && IsIdentifier(record.dims[i].first);
     }
@@ -53,9 +53,9 @@ absl::Status CheckForm(const ExportSource& source) {
              TypeOf(first.config.at(name)) == TypeOf(value);
     }
     if (!same) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the records of ", source.kernel,
-          " have not all the same dims and params, so that no struct holds them"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the records of ", source.kernel,
+                       " have not all the same dims and params, so that no struct holds them"));
     }
   }
   return absl::OkStatus();
@@ -90,9 +90,11 @@ absl::StatusOr<Exported> WriteCppHeader(const ExportSource& source) {
   }
   std::string text = absl::StrCat(
       "// Configs of ", Json(source.kernel).dump(), " on ", Json(source.device).dump(),
-      ", of snapshot ", source.digest, ".\n#pragma once\n\n#include <cstdint>\n#include "
-      "<string_view>\n\nnamespace ", NamespaceOf(source.kernel), " {\n\nstruct Config {\n",
-      config_fields, "};\nstruct Entry {\n  std::string_view dtype;\n", fields,
+      ", of snapshot ", source.digest,
+      ".\n#pragma once\n\n#include <cstdint>\n#include "
+      "<string_view>\n\nnamespace ",
+      NamespaceOf(source.kernel), " {\n\nstruct Config {\n", config_fields,
+      "};\nstruct Entry {\n  std::string_view dtype;\n", fields,
       "  Config config;\n};\n\ninline constexpr Entry kEntries[] = {\n", rows,
       "};\n\n// Null: this problem was not tuned.\ninline constexpr const Config* Find(",
       parameters, ") {\n  for (const Entry& entry : kEntries) {\n    if (", same,

@@ -94,8 +94,8 @@ void KeepOneSource(const std::string& current, std::vector<Candidate>& records,
                    std::vector<std::string>& notes) {
   const auto is_current = [&](const Candidate& one) { return one.kernel_hash == current; };
   const bool has_current = std::any_of(records.begin(), records.end(), is_current);
-  const auto newest = std::max_element(
-      records.begin(), records.end(), [](const Candidate& a, const Candidate& b) {
+  const auto newest =
+      std::max_element(records.begin(), records.end(), [](const Candidate& a, const Candidate& b) {
         return a.published_unix_ms < b.published_unix_ms;
       });
   const std::string kept = has_current || newest == records.end() ? current : newest->kernel_hash;
@@ -156,9 +156,7 @@ absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std
     return absl::NotFoundError(absl::StrCat("the snapshot has no record of ", kernel, where, others,
                                             "; see `tunectl snapshot show`"));
   }
-  ExportSource source{.kernel = kernel,
-                      .device = chosen.front(),
-                      .digest = digest};
+  ExportSource source{.kernel = kernel, .device = chosen.front(), .digest = digest};
   std::vector<Candidate>& kept = by_device[chosen.front()];
   KeepOneSource(CurrentHash(snapshot, kernel), kept, source.notes);
   for (Candidate& one : kept) source.records.push_back(std::move(one.record));

@@ -25,7 +25,7 @@ struct ExportRecord {
 struct ExportSource {
   std::string kernel;
   std::string device;
-  std::string digest;  // of the snapshot
+  std::string digest;                 // of the snapshot
   std::vector<ExportRecord> records;  // at least one, all of one source of the kernel
   std::vector<std::string> notes;     // on records that were left out
 };

@@ -78,7 +78,8 @@ absl::StatusOr<Exported> WriteMoeTables(const ExportSource& source) {
     const auto tokens = DimOf(record, "M");
     if (!experts || !width || !tokens || !record.config.contains("BLOCK_SIZE_M")) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", source.kernel, "' is no fused MoE kernel for these tables: they need "
+          absl::StrCat("'", source.kernel,
+                       "' is no fused MoE kernel for these tables: they need "
                        "dims E, N and M and params BLOCK_SIZE_M, BLOCK_SIZE_N, ..., num_warps"));
     }
     for (const std::string& device : {VllmDevice(source.device), SglangDevice(source.device)}) {

@@ -41,11 +41,11 @@ absl::StatusOr<Exported> WriteTritonConfigs(const ExportSource& source) {
         absl::StrCat("'", source.kernel, "' is compiled by ", compiler,
                      ": --format triton is for kernels in Triton; --format cpp takes any"));
   }
-  std::string text = absl::StrCat(
-      "\"\"\"Configs of ", nlohmann::json(source.kernel).dump(), " on ",
-      nlohmann::json(source.device).dump(), ", of snapshot ", source.digest,
-      ".\n\nBY_PROBLEM has them by data type and dims; CONFIGS has each once, for "
-      "triton.autotune.\n\"\"\"\nimport triton\n\nBY_PROBLEM = {\n");
+  std::string text =
+      absl::StrCat("\"\"\"Configs of ", nlohmann::json(source.kernel).dump(), " on ",
+                   nlohmann::json(source.device).dump(), ", of snapshot ", source.digest,
+                   ".\n\nBY_PROBLEM has them by data type and dims; CONFIGS has each once, for "
+                   "triton.autotune.\n\"\"\"\nimport triton\n\nBY_PROBLEM = {\n");
   for (const ExportRecord& record : source.records) {
     std::vector<std::string> key = {nlohmann::json(record.dtype).dump()};
     for (const auto& [name, value] : record.dims) {

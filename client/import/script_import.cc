@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/child_process.h"
+#include "base/child_process.h"
 #include "nlohmann/json.hpp"
 
 namespace tune {
@@ -67,30 +67,30 @@ importlib.import_module(given[-2]).main()
 // Each an argument of its own: one has at most 128 KiB on Linux.
 std::vector<std::string> Modules() {
   const std::vector<std::pair<std::string_view, std::string_view>> modules = {
-        std::pair("script_values", embedded::import_script_values_py),
-        std::pair("cuda_source", embedded::import_cuda_source_py),
-        std::pair("script_objects", embedded::import_script_objects_py),
-        std::pair("script_modules", embedded::import_script_modules_py),
-        std::pair("script_calls", embedded::import_script_calls_py),
-        std::pair("script_reader", embedded::import_script_reader_py),
-        std::pair("restriction", embedded::import_restriction_py),
-        std::pair("spec_text", embedded::import_spec_text_py),
-        std::pair("kernel_tuner_spec", embedded::import_kernel_tuner_spec_py),
-        std::pair("kernel_tuner_options", embedded::import_kernel_tuner_options_py),
-        std::pair("kernel_tuner", embedded::import_kernel_tuner_py),
-        std::pair("triton_function", embedded::import_triton_function_py),
-        std::pair("triton_values", embedded::import_triton_values_py),
-        std::pair("triton_hooks", embedded::import_triton_hooks_py),
-        std::pair("triton_tensors", embedded::import_triton_tensors_py),
-        std::pair("triton_expressions", embedded::import_triton_expressions_py),
-        std::pair("triton_host", embedded::import_triton_host_py),
-        std::pair("triton_configs", embedded::import_triton_configs_py),
-        std::pair("triton_run", embedded::import_triton_run_py),
-        std::pair("triton_launch", embedded::import_triton_launch_py),
-        std::pair("triton_script", embedded::import_triton_script_py),
-        std::pair("script_run", embedded::import_script_run_py),
-        std::pair("kernel_tuner_run", embedded::import_kernel_tuner_run_py),
-        std::pair("script_import", embedded::import_script_import_py)};
+      std::pair("script_values", embedded::import_script_values_py),
+      std::pair("cuda_source", embedded::import_cuda_source_py),
+      std::pair("script_objects", embedded::import_script_objects_py),
+      std::pair("script_modules", embedded::import_script_modules_py),
+      std::pair("script_calls", embedded::import_script_calls_py),
+      std::pair("script_reader", embedded::import_script_reader_py),
+      std::pair("restriction", embedded::import_restriction_py),
+      std::pair("spec_text", embedded::import_spec_text_py),
+      std::pair("kernel_tuner_spec", embedded::import_kernel_tuner_spec_py),
+      std::pair("kernel_tuner_options", embedded::import_kernel_tuner_options_py),
+      std::pair("kernel_tuner", embedded::import_kernel_tuner_py),
+      std::pair("triton_function", embedded::import_triton_function_py),
+      std::pair("triton_values", embedded::import_triton_values_py),
+      std::pair("triton_hooks", embedded::import_triton_hooks_py),
+      std::pair("triton_tensors", embedded::import_triton_tensors_py),
+      std::pair("triton_expressions", embedded::import_triton_expressions_py),
+      std::pair("triton_host", embedded::import_triton_host_py),
+      std::pair("triton_configs", embedded::import_triton_configs_py),
+      std::pair("triton_run", embedded::import_triton_run_py),
+      std::pair("triton_launch", embedded::import_triton_launch_py),
+      std::pair("triton_script", embedded::import_triton_script_py),
+      std::pair("script_run", embedded::import_script_run_py),
+      std::pair("kernel_tuner_run", embedded::import_kernel_tuner_run_py),
+      std::pair("script_import", embedded::import_script_import_py)};
   std::vector<std::string> texts = {absl::StrCat(modules.size())};
   for (const auto& [name, text] : modules) {
     texts.emplace_back(name);
@@ -118,8 +118,8 @@ absl::StatusOr<ImportedKernel> Parse(const std::string& answer) {
 absl::StatusOr<ImportedKernel> ImportScript(const std::string& path, int call,
                                             const ScriptRun* run) {
   // A script that is read: neither the environment nor the script's folder adds modules.
-  std::vector<std::string> arguments = run == nullptr ? std::vector<std::string>{"-I"}
-                                                      : std::vector<std::string>{};
+  std::vector<std::string> arguments =
+      run == nullptr ? std::vector<std::string>{"-I"} : std::vector<std::string>{};
   std::vector<std::string> environment;
   if (const char* modules = std::getenv("PYTHONPATH"); run != nullptr && modules != nullptr) {
     environment.push_back(absl::StrCat("PYTHONPATH=", modules));
@@ -131,16 +131,16 @@ absl::StatusOr<ImportedKernel> ImportScript(const std::string& path, int call,
     arguments.push_back("--run");
     arguments.insert(arguments.end(), run->arguments.begin(), run->arguments.end());
   }
-  auto python = ChildProcess::Start(
-      {.program = "python3",
-       .arguments = std::move(arguments),
-       .environment = std::move(environment),
-       .timeout = run == nullptr ? std::chrono::milliseconds(kReadTimeout)
-                                 : std::chrono::milliseconds(kRunTimeout),
-       .shown = absl::StrCat(run == nullptr ? "reading " : "running ", path),
-       .if_missing = "it reads the script's syntax (3.10 or later); install it",
-       .if_late = run == nullptr ? "; is it a script of a few hundred lines?"
-                                 : "; does it do more than tune a kernel?"});
+  auto python =
+      ChildProcess::Start({.program = "python3",
+                           .arguments = std::move(arguments),
+                           .environment = std::move(environment),
+                           .timeout = run == nullptr ? std::chrono::milliseconds(kReadTimeout)
+                                                     : std::chrono::milliseconds(kRunTimeout),
+                           .shown = absl::StrCat(run == nullptr ? "reading " : "running ", path),
+                           .if_missing = "it reads the script's syntax (3.10 or later); install it",
+                           .if_late = run == nullptr ? "; is it a script of a few hundred lines?"
+                                                     : "; does it do more than tune a kernel?"});
   if (!python.ok()) return python.status();
   absl::StatusOr<std::string> answer = (*python)->ReadToEnd(kAnswerBytesMax);
   if (!answer.ok()) return answer.status();

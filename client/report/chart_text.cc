@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "client/printable.h"
+#include "base/printable.h"
 #include "client/report/svg_chart.h"
 
 namespace tune::client {

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "client/format.h"
 #include "client/report/comparison_view.h"
+#include "client/report/format.h"
 
 namespace tune::client {
 namespace {
@@ -26,11 +26,11 @@ ChartBand::Range IntervalAt(const WorkRate& rate, const v1::ComparedProblem& pro
 void AddPoint(const WorkRate& rate, const v1::ComparedProblem& problem,
               const v1::ComparedKernel& kernel, double x, ChartPoints& points) {
   const double median = kernel.measurement().latency_ns_median();
-  points.points.push_back({.x = x,
-                           .y = rate.Of(problem, median),
-                           .title = absl::StrCat(kernel.label(), ": ", LatencyText(median)),
-                           .hollow = kernel.outcome() != v1::OUTCOME_OK ||
-                                     kernel.agreement() != v1::OUTCOME_OK});
+  points.points.push_back(
+      {.x = x,
+       .y = rate.Of(problem, median),
+       .title = absl::StrCat(kernel.label(), ": ", LatencyText(median)),
+       .hollow = kernel.outcome() != v1::OUTCOME_OK || kernel.agreement() != v1::OUTCOME_OK});
 }
 
 // A line for each kernel over the swept dim.

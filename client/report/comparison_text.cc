@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "client/format.h"
 #include "client/report/comparison_view.h"
+#include "client/report/format.h"
 #include "client/report/markdown.h"
 #include "client/report/svg_chart.h"
-#include "client/terminal.h"
+#include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
@@ -49,8 +49,8 @@ std::string SweptValue(const v1::Comparison& comparison, const v1::ComparedProbl
 }
 
 Row TitlesOf(const v1::Comparison& comparison) {
-  Row titles = {"kernel", "median", "95 % interval", "ratio", RateOf(comparison).unit, "of roof",
-                "config"};
+  Row titles = {"kernel",  "median", "95 % interval", "ratio", RateOf(comparison).unit,
+                "of roof", "config"};
   if (!comparison.sweep_dim().empty()) titles.insert(titles.begin(), comparison.sweep_dim());
   return titles;
 }
@@ -89,18 +89,18 @@ std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
   for (const v1::ComparedProblem& problem : comparison.problems()) {
     for (const v1::ComparedKernel& kernel : problem.kernels()) {
       const std::string which = absl::StrCat(
-          kernel.label(), comparison.sweep_dim().empty()
-                              ? ""
-                              : absl::StrCat(" at ", comparison.sweep_dim(), "=",
-                                             SweptValue(comparison, problem)));
+          kernel.label(),
+          comparison.sweep_dim().empty()
+              ? ""
+              : absl::StrCat(" at ", comparison.sweep_dim(), "=", SweptValue(comparison, problem)));
       if (kernel.outcome() != v1::OUTCOME_OK) {
         add(absl::StrCat(which, ": ", ToText(kernel.outcome()), ": ", kernel.message()));
       }
       if (kernel.agreement() != v1::OUTCOME_OK) {
-        add(absl::StrCat(which, ": its results ",
-                         kernel.agreement() == v1::OUTCOME_WRONG_RESULT ? "differ "
-                                                                        : "were not compared ",
-                         kernel.agreement_message()));
+        add(absl::StrCat(
+            which, ": its results ",
+            kernel.agreement() == v1::OUTCOME_WRONG_RESULT ? "differ " : "were not compared ",
+            kernel.agreement_message()));
       }
     }
   }
@@ -117,8 +117,8 @@ std::string CompilersText(const v1::Comparison& comparison) {
   std::vector<std::string> compilers;
   for (const v1::ComparedProblem& problem : comparison.problems()) {
     for (const v1::ComparedKernel& kernel : problem.kernels()) {
-      const bool seen = std::find(compilers.begin(), compilers.end(), kernel.compiler()) !=
-                        compilers.end();
+      const bool seen =
+          std::find(compilers.begin(), compilers.end(), kernel.compiler()) != compilers.end();
       if (!seen && !kernel.compiler().empty()) compilers.push_back(kernel.compiler());
     }
   }
@@ -143,10 +143,10 @@ std::string StateText(const v1::Comparison& comparison) {
 std::string RoofText(const v1::Comparison& comparison) {
   if (comparison.problems().empty() || !(comparison.problems(0).floor_ns() > 0)) return "";
   const v1::ComparedProblem& problem = comparison.problems(0);
-  return fmt::format("roof: {} of {}, {}",
-                     SiText(problem.ceiling(), problem.bound() == v1::BOUND_COMPUTE ? "FLOP/s"
-                                                                                    : "B/s"),
-                     ToText(problem.bound()), ToText(problem.ceiling_source()));
+  return fmt::format(
+      "roof: {} of {}, {}",
+      SiText(problem.ceiling(), problem.bound() == v1::BOUND_COMPUTE ? "FLOP/s" : "B/s"),
+      ToText(problem.bound()), ToText(problem.ceiling_source()));
 }
 
 std::string CsvCell(const std::string& text) {
@@ -155,11 +155,10 @@ std::string CsvCell(const std::string& text) {
 }
 
 std::string CsvLine(const Row& cells) {
-  return absl::StrCat(absl::StrJoin(cells, ",",
-                                    [](std::string* out, const std::string& cell) {
-                                      out->append(CsvCell(cell));
-                                    }),
-                      "\n");
+  return absl::StrCat(
+      absl::StrJoin(cells, ",",
+                    [](std::string* out, const std::string& cell) { out->append(CsvCell(cell)); }),
+      "\n");
 }
 
 std::string Number(double value) { return value > 0 ? fmt::format("{:.6g}", value) : ""; }
@@ -217,10 +216,10 @@ std::string CsvText(const v1::Comparison& comparison) {
       titles.push_back(dim.name());
     }
   }
-  const Row figures = {"kernel",      "language",     "compiler",   "config",
-                       "outcome",     "agreement",    "rounds",     "median_ns",
-                       "low_ns",      "high_ns",      "ratio",      "ratio_low",
-                       "ratio_high",  "bytes_per_second", "flops_per_second", "roof_share"};
+  const Row figures = {
+      "kernel",     "language",         "compiler",         "config",    "outcome", "agreement",
+      "rounds",     "median_ns",        "low_ns",           "high_ns",   "ratio",   "ratio_low",
+      "ratio_high", "bytes_per_second", "flops_per_second", "roof_share"};
   titles.insert(titles.end(), figures.begin(), figures.end());
   std::string text = CsvLine(titles);
   for (const v1::ComparedProblem& problem : comparison.problems()) {

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/format.h"
+#include "client/report/format.h"
 #include "client/report/markdown.h"
-#include "client/terminal.h"
+#include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
@@ -98,10 +98,10 @@ Row WorkRow(const v1::FusedWork& work, double times) {
 }
 
 Section KernelsOf(const v1::FusionReport& report) {
-  Section section = {"Kernels of the step",
-                     {"part", "kernel", "times", "bytes", "floor", "bound", "median", "of roof",
-                      "sweep"},
-                     {}};
+  Section section = {
+      "Kernels of the step",
+      {"part", "kernel", "times", "bytes", "floor", "bound", "median", "of roof", "sweep"},
+      {}};
   for (const v1::FusedWork& part : report.parts()) section.rows.push_back(WorkRow(part, 1));
   for (const v1::FusionFinding& finding : report.fusions()) {
     Row row = WorkRow(finding.fused(), finding.times());
@@ -147,13 +147,11 @@ std::string SavingText(const v1::FusionReport& report) {
     return absl::StrCat(LatencyText(from - to), " of ", LatencyText(from), ", ",
                         PercentText((from - to) / from));
   };
-  std::string text = absl::StrCat("At the ceilings the fusions save ",
-                                  saved(unfused.floor_ns(), fused.floor_ns()),
-                                  " of the step: its bandwidth-bound kernels have ",
-                                  PercentText(unfused.memory_floor_ns() / unfused.floor_ns()),
-                                  " of the time without them, ",
-                                  PercentText(fused.memory_floor_ns() / fused.floor_ns()),
-                                  " with them.");
+  std::string text = absl::StrCat(
+      "At the ceilings the fusions save ", saved(unfused.floor_ns(), fused.floor_ns()),
+      " of the step: its bandwidth-bound kernels have ",
+      PercentText(unfused.memory_floor_ns() / unfused.floor_ns()), " of the time without them, ",
+      PercentText(fused.memory_floor_ns() / fused.floor_ns()), " with them.");
   if (unfused.measured_share() > 0 && fused.measured_share() > 0 &&
       unfused.latency_ns() > fused.latency_ns()) {
     absl::StrAppend(&text, " With measured kernels as measured, and the others at their ceilings, ",
@@ -206,9 +204,8 @@ std::string TerminalText(const v1::FusionReport& report) {
 std::string MarkdownText(const v1::FusionReport& report, const std::string& image) {
   std::string text = absl::StrCat("## ", MarkdownCell(SubjectOf(report)), "\n\n");
   if (!image.empty()) absl::StrAppend(&text, "![Fusions](", image, ")\n\n");
-  absl::StrAppend(&text, MarkdownCell(MadeOn(report)), "; ", MarkdownCell(SizesText(report)),
-                  ". ", MarkdownCell(report.source()), ".\n\n",
-                  MarkdownCell(SavingText(report)), "\n");
+  absl::StrAppend(&text, MarkdownCell(MadeOn(report)), "; ", MarkdownCell(SizesText(report)), ". ",
+                  MarkdownCell(report.source()), ".\n\n", MarkdownCell(SavingText(report)), "\n");
   for (const Section& section : {FusionsOf(report), StepsOf(report), KernelsOf(report)}) {
     absl::StrAppend(&text, "\n### ", MarkdownCell(section.title), "\n\n",
                     MarkdownTable(section.titles, section.rows));
@@ -230,19 +227,18 @@ SvgChart FusionChart(const v1::FusionReport& report) {
     const v1::FusionFinding& finding = report.fusions(i);
     const double x = i;
     chart.x.categories.push_back(finding.name());
-    bytes.points.push_back({.x = x,
-                            .y = finding.bytes_ratio(),
-                            .title = fmt::format("{}: {:.2f} times the bytes", finding.name(),
-                                                 finding.bytes_ratio()),
-                            .hollow = !finding.bytes_counted()});
+    bytes.points.push_back(
+        {.x = x,
+         .y = finding.bytes_ratio(),
+         .title = fmt::format("{}: {:.2f} times the bytes", finding.name(), finding.bytes_ratio()),
+         .hollow = !finding.bytes_counted()});
     if (finding.time_ratio() <= 0) continue;
-    time.points.push_back({.x = x,
-                           .y = finding.time_ratio(),
-                           .title = fmt::format("{}: {:.2f} times as long", finding.name(),
-                                                finding.time_ratio())});
-    chart.lines.push_back({.series = 1,
-                           .points = {{x, finding.time_ratio_low()},
-                                      {x, finding.time_ratio_high()}}});
+    time.points.push_back(
+        {.x = x,
+         .y = finding.time_ratio(),
+         .title = fmt::format("{}: {:.2f} times as long", finding.name(), finding.time_ratio())});
+    chart.lines.push_back(
+        {.series = 1, .points = {{x, finding.time_ratio_low()}, {x, finding.time_ratio_high()}}});
   }
   chart.references.push_back({.value = 1, .label = "the fused kernel"});
   chart.points = {std::move(bytes), std::move(time)};

@@ -11,10 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "client/format.h"
-#include "client/printable.h"
+#include "base/printable.h"
+#include "client/report/format.h"
 #include "client/report/markdown.h"
-#include "client/terminal.h"
+#include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
@@ -39,8 +39,8 @@ std::string CatchesText(const v1::GateKernel& kernel) {
 
 // A commit is shown by its first digits.
 std::string LabelText(const std::string& label) {
-  const bool commit = label.size() == 40 && label.find_first_not_of("0123456789abcdef") ==
-                                                std::string::npos;
+  const bool commit =
+      label.size() == 40 && label.find_first_not_of("0123456789abcdef") == std::string::npos;
   return commit ? label.substr(0, kCommitShown) : label;
 }
 
@@ -52,9 +52,10 @@ std::string TimesText(const v1::GateKernel& kernel) {
 std::string RecoveryText(const v1::GateKernel& kernel) {
   const v1::GateRecovery& recovery = kernel.recovery();
   if (recovery.recovers()) {
-    return fmt::format("another config won: with the head's own best ({}) it is {} against the "
-                       "base's best; tune and publish again",
-                       ToText(recovery.config()), SignedPercent(recovery.ratio()));
+    return fmt::format(
+        "another config won: with the head's own best ({}) it is {} against the "
+        "base's best; tune and publish again",
+        ToText(recovery.config()), SignedPercent(recovery.ratio()));
   }
   return fmt::format("the head's own best config ({}) does not recover it: {}",
                      ToText(recovery.config()), SignedPercent(recovery.ratio()));
@@ -90,8 +91,9 @@ std::vector<std::string> NotesOf(const v1::GateKernel& kernel) {
   }
   if (kernel.improved()) notes.push_back("faster, confirmed");
   if (kernel.bimodal()) {
-    notes.push_back("BIMODAL: times fall in two groups; fix what places it in memory or launches "
-                    "it, or accept what is caught");
+    notes.push_back(
+        "BIMODAL: times fall in two groups; fix what places it in memory or launches "
+        "it, or accept what is caught");
   }
   if (std::abs(kernel.clock_log_ratio()) > 0.01) {
     notes.push_back(fmt::format("the head ran at {:.1f} % of the base's clock",
@@ -139,12 +141,15 @@ enum class CaseKind { kPassed, kFailure, kError, kSkipped };
 
 CaseKind KindOf(const v1::GateKernel& kernel, Strict strict) {
   switch (kernel.verdict()) {
-    case v1::GATE_VERDICT_FAIL: return CaseKind::kFailure;
-    case v1::GATE_VERDICT_INVALID: return CaseKind::kError;
+    case v1::GATE_VERDICT_FAIL:
+      return CaseKind::kFailure;
+    case v1::GATE_VERDICT_INVALID:
+      return CaseKind::kError;
     case v1::GATE_VERDICT_INCONCLUSIVE:
     case v1::GATE_VERDICT_UNGUARDED:
       return strict == Strict::kYes ? CaseKind::kFailure : CaseKind::kSkipped;
-    default: return CaseKind::kPassed;
+    default:
+      return CaseKind::kPassed;
   }
 }
 
@@ -221,16 +226,16 @@ std::string TimedText(const v1::GateKernel& kernel) {
   const std::string what = absl::StrCat(kernel.name(), "  ", ToText(kernel.problem()), "  ");
   if (!kernel.reason().empty()) return absl::StrCat(what, TellingLine(kernel.reason()));
   if (kernel.head_ns() <= 0) return absl::StrCat(what, "not measured");
-  return absl::StrCat(what, LatencyText(kernel.head_ns()), "  ", ToText(kernel.head_config()),
-                      " (", ConfigSourceText(kernel), ")");
+  return absl::StrCat(what, LatencyText(kernel.head_ns()), "  ", ToText(kernel.head_config()), " (",
+                      ConfigSourceText(kernel), ")");
 }
 
 std::string MarkdownText(const v1::GateRun& run) {
   const bool failed = Count(run, "FAIL") > 0;
-  std::string text = fmt::format("### {}: {}\n\n`{}` on {}, gate run {}, {}\n\n",
-                                 failed ? "Slower kernels" : "Kernel performance", CountsText(run),
-                                 ComparedText(run), run.device_name(), run.id(),
-                                 DurationText(SecondsOf(run)));
+  std::string text =
+      fmt::format("### {}: {}\n\n`{}` on {}, gate run {}, {}\n\n",
+                  failed ? "Slower kernels" : "Kernel performance", CountsText(run),
+                  ComparedText(run), run.device_name(), run.id(), DurationText(SecondsOf(run)));
   absl::StrAppend(&text,
                   "| kernel | problem | verdict | change | 95 % interval | sd | catches | time |\n"
                   "|---|---|---|---|---|---|---|---|\n");
@@ -240,9 +245,8 @@ std::string MarkdownText(const v1::GateRun& run) {
     absl::StrAppend(
         &text, "| ", MarkdownCell(kernel.name()), " | ", MarkdownCell(ToText(kernel.problem())),
         " | ", kernel.verdict() == v1::GATE_VERDICT_FAIL ? "**FAIL**" : verdict, " | ",
-        measured ? SignedPercent(kernel.ratio()) : "", " | ",
-        measured ? IntervalText(kernel) : "", " | ",
-        measured ? fmt::format("{:.2f} %", 100 * kernel.deviation()) : "", " | ",
+        measured ? SignedPercent(kernel.ratio()) : "", " | ", measured ? IntervalText(kernel) : "",
+        " | ", measured ? fmt::format("{:.2f} %", 100 * kernel.deviation()) : "", " | ",
         CatchesText(kernel), " | ", TimesText(kernel), " |\n");
   }
   bool first = true;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "client/exit_code.h"
+#include "client/report/exit_code.h"
 #include "tune/v1/gate.pb.h"
 
 namespace tune::client {

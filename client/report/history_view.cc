@@ -8,16 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/format.h"
+#include "client/report/format.h"
 #include "client/report/svg_chart.h"
-#include "client/terminal.h"
+#include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
 
 constexpr size_t kLabelShown = 12;
 constexpr int kPanelHeight = 300;  // pixels
-constexpr int kPointsToTell = 4;  // fewer have no level on both sides
+constexpr int kPointsToTell = 4;   // fewer have no level on both sides
 constexpr int kNamedPoints = 8;    // more have no room for their names
 // Colours of the page's series.
 constexpr Series kSlower = 7;

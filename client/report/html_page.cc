@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/printable.h"
+#include "base/printable.h"
 #include "client/report/comparison_view.h"
 #include "client/report/fusion_view.h"
 #include "client/report/roofline_view.h"
@@ -41,9 +41,8 @@ std::string ScriptJson(const google::protobuf::Message& message) {
   // Fails only for messages with an invalid Any, which ours do not have.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);
   // What steers text becomes "\u202e" and the like, as JSON has it.
-  return absl::StrReplaceAll(Printable(json), {{"<", "\\u003c"},
-                                    {">", "\\u003e"},
-                                    {"&", "\\u0026"}});
+  return absl::StrReplaceAll(Printable(json),
+                             {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
 }
 
 void CutMessage(v1::Trial& trial) {
@@ -116,11 +115,11 @@ std::string HtmlPage(const v1::SweepReport& report) {
 }
 
 std::string HtmlPage(const v1::Comparison& comparison) {
-  return Assemble({.title = absl::StrCat("Comparison ", comparison.id(), ": ",
-                                         comparison.subject()),
-                   .json = ScriptJson(comparison),
-                   .script = embedded::report_comparison_js,
-                   .still_picture = ToSvg(ComparisonChart(comparison))});
+  return Assemble(
+      {.title = absl::StrCat("Comparison ", comparison.id(), ": ", comparison.subject()),
+       .json = ScriptJson(comparison),
+       .script = embedded::report_comparison_js,
+       .still_picture = ToSvg(ComparisonChart(comparison))});
 }
 
 std::string HtmlPage(const v1::FusionReport& report) {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "client/printable.h"
+#include "base/printable.h"
 
 namespace tune::client {
 namespace {
@@ -24,14 +24,14 @@ std::string Cell(const std::string& text) {
 std::string MarkdownCell(const std::string& text) {
   // A zero-width joiner after @ keeps a config or a compiler's message from calling people.
   return absl::StrReplaceAll(Printable(text), {{"|", "\\|"},
-                                    {"\n", " "},
-                                    {"<", "&lt;"},
-                                    {">", "&gt;"},
-                                    {"`", "\\`"},
-                                    {"*", "\\*"},
-                                    {"_", "\\_"},
-                                    {"[", "\\["},
-                                    {"@", "@\xE2\x80\x8D"}});
+                                               {"\n", " "},
+                                               {"<", "&lt;"},
+                                               {">", "&gt;"},
+                                               {"`", "\\`"},
+                                               {"*", "\\*"},
+                                               {"_", "\\_"},
+                                               {"[", "\\["},
+                                               {"@", "@\xE2\x80\x8D"}});
 }
 
 std::string MarkdownTable(const std::vector<std::string>& titles,

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "client/format.h"
+#include "client/report/format.h"
 #include "client/report/roofline_view.h"
 
 namespace tune::client {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "client/format.h"
+#include "client/report/format.h"
 #include "client/report/markdown.h"
 #include "client/report/roofline_view.h"
-#include "client/terminal.h"
+#include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
@@ -115,8 +115,7 @@ std::string Section(const v1::Roofline& roofline) {
     fastest.Add({absl::StrCat(point->trial().id()),
                  LatencyText(point->trial().measurement().latency_ns_median()),
                  PercentText(point->efficiency()), ToText(point->binding()),
-                 ToText(point->verdict()),
-                 ToText(point->trial().config(), sweep.fixed_params())});
+                 ToText(point->verdict()), ToText(point->trial().config(), sweep.fixed_params())});
   }
   text += fastest.Text();
   for (const std::string& note : roofline.notes()) text += Dim("note: " + note) + "\n";
@@ -197,8 +196,8 @@ std::string MarkdownText(const v1::RooflineReport& report, const std::string& im
                       PercentText(best->efficiency()), ToText(best->binding()),
                       ToText(best->verdict())});
     }
-    absl::StrAppend(
-        &text, "\n", MarkdownTable({"problem", "best", "of roof", "binds", "verdict"}, rows));
+    absl::StrAppend(&text, "\n",
+                    MarkdownTable({"problem", "best", "of roof", "binds", "verdict"}, rows));
   }
   for (const v1::Roofline& roofline : report.rooflines()) text += MarkdownSection(roofline);
   return text;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "client/format.h"
+#include "client/report/format.h"
 #include "client/report/roofline_view.h"
 #include "client/report/sweep_report_view.h"
 

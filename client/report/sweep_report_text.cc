@@ -5,12 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/format.h"
+#include "client/report/format.h"
 #include "client/report/markdown.h"
 #include "client/report/roofline_view.h"
 #include "client/report/sweep_report_view.h"
-#include "client/sweep_view.h"
-#include "client/terminal.h"
+#include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
@@ -121,6 +120,11 @@ std::string WinnerText(const v1::SweepReport& report) {
 }
 
 }  // namespace
+
+std::string ExampleText(const v1::OutcomeExample& example) {
+  return absl::StrCat(example.count(), " like trial ", example.trial_id(), " (",
+                      ToText(example.config()), "): ", TellingLine(example.message()));
+}
 
 std::string TerminalText(const v1::SweepReport& report) {
   const v1::Sweep& sweep = report.sweep();

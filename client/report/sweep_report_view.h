@@ -18,6 +18,8 @@ SvgHeatmap PairHeatmap(const v1::SweepReport& report);
 
 // Effects, heat map and time line as one picture.
 std::string SvgText(const v1::SweepReport& report);
+// "3 like trial 17 (BLOCK=64): scale.cu(4): error: ...", in one line.
+std::string ExampleText(const v1::OutcomeExample& example);
 std::string TerminalText(const v1::SweepReport& report);
 std::string MarkdownText(const v1::SweepReport& report, const std::string& image);
 

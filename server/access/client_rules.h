@@ -19,7 +19,7 @@ struct ClientRules {
   // Members submit at a unix socket: a group by name or number; empty: none.
   std::string submit_group;
   // Quotas of each submitter; operators have none.
-  uint32_t jobs_per_principal = 64;                      // that wait or run
+  uint32_t jobs_per_principal = 64;                       // that wait or run
   int64_t kernel_bytes_per_principal = int64_t{1} << 30;  // of sources that its sweeps keep
   // Of all that its jobs keep on disk: sources, trials, samples, messages, artifacts.
   int64_t stored_bytes_per_principal = int64_t{8} << 30;

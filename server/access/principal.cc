@@ -49,9 +49,11 @@ absl::Status CheckPrincipalName(absl::string_view name) {
                        absl::ascii_isalpha(static_cast<unsigned char>(name.front())) &&
                        std::all_of(name.begin(), name.end(), IsPlain);
   if (is_name) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "name '", name, "'; it begins with a letter, has letters, digits and ._@- after it, and at "
-      "most ", kNameMax, " characters"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("name '", name,
+                   "'; it begins with a letter, has letters, digits and ._@- after it, and at "
+                   "most ",
+                   kNameMax, " characters"));
 }
 
 std::string NameSpaceOf(const Principal& principal) {
@@ -82,11 +84,10 @@ std::string NameSpaceIn(absl::string_view name) {
 
 absl::Status CheckMayCancelJobsOf(const Principal& principal, const std::string& owner) {
   if (principal.role == db::Role::kOperator || principal.name == owner) return absl::OkStatus();
-  return WithReason(
-      absl::PermissionDeniedError(absl::StrCat("the jobs of ", owner, ": ", owner,
-                                               " or an operator can cancel them, and you are ",
-                                               principal.name)),
-      v1::ERROR_REASON_NOT_ALLOWED);
+  return WithReason(absl::PermissionDeniedError(absl::StrCat(
+                        "the jobs of ", owner, ": ", owner,
+                        " or an operator can cancel them, and you are ", principal.name)),
+                    v1::ERROR_REASON_NOT_ALLOWED);
 }
 
 absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job) {
@@ -98,9 +99,10 @@ absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job) {
   }
   if (!principal.name.empty() && principal.name == job.owner) return absl::OkStatus();
   return WithReason(
-      absl::PermissionDeniedError(absl::StrCat("job ", job.id, " is ", job.owner, "'s: ",
-                                               job.owner, " or an operator can cancel it, and "
-                                               "you are ", principal.name)),
+      absl::PermissionDeniedError(absl::StrCat("job ", job.id, " is ", job.owner, "'s: ", job.owner,
+                                               " or an operator can cancel it, and "
+                                               "you are ",
+                                               principal.name)),
       v1::ERROR_REASON_NOT_ALLOWED);
 }
 

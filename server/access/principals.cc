@@ -13,13 +13,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "db/retention.h"
 #include "google/protobuf/message.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/access/access.h"
 #include "server/rpc/error_detail.h"
 #include "server/rpc/unix_listener.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -105,11 +105,10 @@ Principals::Principals(ClientRules rules, const Tools& tools)
 absl::Status Principals::CheckName(const Principal& principal) const {
   const bool is_host = principal.name == self_.name || principal.name == UserName(0);
   if (principal.role == db::Role::kOperator || !is_host) return absl::OkStatus();
-  return WithReason(
-      absl::UnauthenticatedError(
-          absl::StrCat("'", principal.name, "' is the host's own: a certificate or token of that ",
-                       "name is an operator's; take another name")),
-      v1::ERROR_REASON_NOT_KNOWN);
+  return WithReason(absl::UnauthenticatedError(absl::StrCat(
+                        "'", principal.name, "' is the host's own: a certificate or token of that ",
+                        "name is an operator's; take another name")),
+                    v1::ERROR_REASON_NOT_KNOWN);
 }
 
 absl::StatusOr<Principal> Principals::Find(const grpc::CallbackServerContext& context) const {
@@ -130,8 +129,8 @@ Principal Principals::OfUser(const UnixPeer& peer) const {
   Principal user{.name = peer.name, .role = db::Role::kReader};
   if (peer.uid == geteuid() || peer.uid == 0) {
     user.role = db::Role::kOperator;
-  } else if (submit_group_ && std::find(peer.groups.begin(), peer.groups.end(),
-                                        *submit_group_) != peer.groups.end()) {
+  } else if (submit_group_ && std::find(peer.groups.begin(), peer.groups.end(), *submit_group_) !=
+                                  peer.groups.end()) {
     user.role = db::Role::kSubmitter;
   }
   return user;
@@ -152,9 +151,8 @@ absl::StatusOr<Principal> Principals::OfTls(const grpc::CallbackServerContext& c
   }
   if (!names.empty()) {
     const auto any = rules_.certificates.find(kAnyCertificate);
-    return Principal{.name = names.front(), .role = any == rules_.certificates.end()
-                                                        ? db::Role::kSubmitter
-                                                        : any->second};
+    return Principal{.name = names.front(),
+                     .role = any == rules_.certificates.end() ? db::Role::kSubmitter : any->second};
   }
   if (rules_.anonymous_readers) return Principal{.name = "anonymous", .role = db::Role::kReader};
   return WithReason(
@@ -259,9 +257,9 @@ absl::Status Principals::KeepKernel(const Principal& principal, const db::Kernel
   const absl::Status kept = store.KeepKernel(
       principal.name, kernel, static_cast<uint64_t>(rules_.kernel_bytes_per_principal));
   if (!absl::IsResourceExhausted(kept)) return kept;
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the sources of ", principal.name, "'s kernels would have ", kept.message(),
-      ": an operator may start tunerd with a larger --kernel-bytes-per-principal"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the sources of ", principal.name, "'s kernels would have ", kept.message(),
+                   ": an operator may start tunerd with a larger --kernel-bytes-per-principal"));
 }
 
 }  // namespace tune::server

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/steady_time.h"
+#include "base/steady_time.h"
 
 namespace tune::server {
 namespace {

@@ -22,9 +22,9 @@ namespace tune::server {
 class RefusedCalls {
  public:
   struct Call {
-    std::string host;       // of the peer
+    std::string host;        // of the peer
     absl::string_view path;  // "/tune.v1.SweepService/SubmitSweep"
-    std::string caller;     // a principal with its role; empty: it has not shown who it is
+    std::string caller;      // a principal with its role; empty: it has not shown who it is
     bool wrong_token = false;
   };
   // How long the answer has to wait. More than kDelayMost: the connection is to be shut instead.

@@ -3,9 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include "base/status_macros.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -24,9 +24,9 @@ grpc::ServerUnaryReactor* TokenService::CreateToken(grpc::CallbackServerContext*
     const auto role = static_cast<db::Role>(request->role());
     const absl::Status free = principals_.CheckName({.name = request->name(), .role = role});
     if (!free.ok()) return absl::InvalidArgumentError(free.message());
-    ASSIGN_OR_RETURN(const NewToken made,
-                     tokens_.Create(request->name(), role,
-                                    absl::Seconds(request->seconds_valid()), creator));
+    ASSIGN_OR_RETURN(
+        const NewToken made,
+        tokens_.Create(request->name(), role, absl::Seconds(request->seconds_valid()), creator));
     spdlog::info("{} made token {} for {}, {}", creator, made.row.id, made.row.name,
                  ToText(made.row.role));
     *response->mutable_token() = ToProto(made.row);

@@ -10,9 +10,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 #include "server/rpc/error_detail.h"
-#include "tuner/sha256.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -75,7 +75,8 @@ absl::Status Tokens::CheckRow(const std::string& hash, int64_t now,
     return NotTaken(absl::StrCat("the token of ", row.name, " was revoked"));
   }
   if (!IsLive(row, now)) {
-    return NotTaken(absl::StrCat("the token of ", row.name, " has expired; an operator makes "
+    return NotTaken(absl::StrCat("the token of ", row.name,
+                                 " has expired; an operator makes "
                                  "another with `tunectl token create`"));
   }
   *found = &row;
@@ -119,9 +120,9 @@ absl::StatusOr<NewToken> Tokens::Create(const std::string& name, db::Role role,
   std::lock_guard change(change_mutex_);
   for (const db::TokenRow& row : List()) {
     if (row.name == name && row.role != role && IsLive(row, absl::ToUnixMillis(absl::Now()))) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(name, " has a token as ", ToText(row.role), " already; `tunectl token ",
-                       "revoke ", name, "` first, or take another name"));
+      return absl::AlreadyExistsError(absl::StrCat(name, " has a token as ", ToText(row.role),
+                                                   " already; `tunectl token ", "revoke ", name,
+                                                   "` first, or take another name"));
     }
   }
   if (LiveCount(List()) >= kTokensMax) {

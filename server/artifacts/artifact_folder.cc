@@ -14,10 +14,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/artifacts/artifact_text.h"
 #include "server/state/paths.h"
 #include "server/state/whole_file.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "db/retention.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 
@@ -17,11 +17,10 @@ absl::StatusOr<std::string> PutWithinShare(const std::string& text, const Artifa
   ASSIGN_OR_RETURN(const std::vector<std::string> known, retention->ArtifactsOf(share.owner));
   const int64_t before = folder.BytesOf(known);
   if (before + static_cast<int64_t>(text.size()) > share.bytes_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the artifacts of ", share.owner, "'s records have ", before,
-                     " bytes, and one of ", text.size(),
-                     " more is too much: a submitter's share of --artifact-bytes is ",
-                     share.bytes_max));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the artifacts of ", share.owner, "'s records have ", before, " bytes, and one of ",
+        text.size(), " more is too much: a submitter's share of --artifact-bytes is ",
+        share.bytes_max));
   }
   ASSIGN_OR_RETURN(const std::string digest, folder.Put(text));
   std::set<std::string> all(known.begin(), known.end());

@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "server/artifacts/processor_features.h"
 #include "server/state/whole_file.h"
 #include "tuner/bundle.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -94,7 +94,7 @@ Json ToJson(const SymbolPlan& symbol) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ArtifactText(const db::TrialKey& key, const std::string& kernel_name,
+absl::StatusOr<std::string> ArtifactText(const TrialKey& key, const std::string& kernel_name,
                                          const Config& config, const Program& program) {
   ASSIGN_OR_RETURN(const std::vector<absl::string_view> binaries, Unbundle(program.binary));
   Json json = {{"format", kFormat},

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "db/store.h"
 #include "tuner/plan.h"
+#include "tuner/trial_key.h"
 
 namespace tune::server {
 
@@ -16,7 +17,7 @@ inline constexpr size_t kArtifactBytesMax = size_t{64} << 20;  // of a file
 
 // The same program, key and config always give the same bytes. INVALID_ARGUMENT: a bundle that is
 // cut.
-absl::StatusOr<std::string> ArtifactText(const db::TrialKey& key, const std::string& kernel_name,
+absl::StatusOr<std::string> ArtifactText(const TrialKey& key, const std::string& kernel_name,
                                          const Config& config, const Program& program);
 
 // INVALID_ARGUMENT: the file is no artifact of our version, is cut, or is not what `digest` names.

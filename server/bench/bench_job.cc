@@ -7,8 +7,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/wire/nouns.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -39,8 +39,8 @@ absl::Status ChooseBest(const RecordBook& records, const Cancelled& cancelled, B
   const Workload& workload = item.workload;
   const DeviceStatus& device = workload.device.view.status;
   const std::string& name = workload.kernel().spec().name();
-  absl::StatusOr<RecordAnswer> answer = records.Lookup(
-      QueryFor(workload.kernel(), workload.problem, device.id), cancelled);
+  absl::StatusOr<RecordAnswer> answer =
+      records.Lookup(QueryFor(workload.kernel(), workload.problem, device.id), cancelled);
   const bool unknown = answer.ok() ? answer->record == nullptr : absl::IsNotFound(answer.status());
   if (unknown) {
     return absl::NotFoundError(absl::StrCat(
@@ -91,8 +91,8 @@ absl::StatusOr<BenchCase> CheckBench(const v1::MeasureRequest& request, const Ca
   if (request.best() && request.has_config()) {
     return absl::InvalidArgumentError("ask for the best config or for a given one, not for both");
   }
-  ASSIGN_OR_RETURN(item.workload, ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline,
-                                                  cancelled));
+  ASSIGN_OR_RETURN(item.workload,
+                   ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline, cancelled));
   if (request.best()) {
     RETURN_IF_ERROR(ChooseBest(records, cancelled, item));
   } else {
@@ -105,13 +105,13 @@ absl::Status BenchJob::Measure(JobContext& context) {
   ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context.device_id()));
   // A process of its own for each job, and none left behind.
   const absl::Cleanup close = [device] { device->Close(); };
-  ASSIGN_OR_RETURN(std::unique_ptr<WorkerEvaluator> evaluator,
-                   workers_.MakeEvaluator(context.device_id(),
-                                          {.kernel = case_.workload.named.kernel,
-                                           .problem = case_.workload.problem,
-                                           .seed = case_.seed,
-                                           .policy = case_.policy,
-                                           .cancelled = context.cancelled()}));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<WorkerEvaluator> evaluator,
+      workers_.MakeEvaluator(context.device_id(), {.kernel = case_.workload.named.kernel,
+                                                   .problem = case_.workload.problem,
+                                                   .seed = case_.seed,
+                                                   .policy = case_.policy,
+                                                   .cancelled = context.cancelled()}));
   ASSIGN_OR_RETURN(Trial trial, MeasureOne(*evaluator, case_.config, context.cancelled()));
   *response_.mutable_trial() = ToProto(trial, Samples::kInclude);
   Describe(case_, context.device_id(), *evaluator, response_);

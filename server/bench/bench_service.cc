@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "base/contained.h"
+#include "base/status_macros.h"
 #include "server/bench/bench_job.h"
 #include "server/rpc/later_call.h"
 #include "server/rpc/unary.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -25,8 +25,8 @@ grpc::ServerUnaryReactor* BenchService::Measure(grpc::CallbackServerContext* con
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
   const auto begin = [=, this, owner = tools_.principals.Of(*context).name]() -> absl::Status {
     const Cancelled cancelled = [&] { return call->left() || tools_.executors.waiting.stopping(); };
-    ASSIGN_OR_RETURN(BenchCase item, CheckBench(*request, catalogue_, devices_, records_, deadline,
-                                                cancelled));
+    ASSIGN_OR_RETURN(BenchCase item,
+                     CheckBench(*request, catalogue_, devices_, records_, deadline, cancelled));
     const db::JobRow row{
         .kind = db::JobKind::kBench, .owner = owner, .subject = item.workload.Subject()};
     const std::vector<std::string> devices = item.workload.device.ids;

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "server/calibration/calibration_convert.h"
 #include "tuner/counters/calibration.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 

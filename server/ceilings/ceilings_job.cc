@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/devices/device_convert.h"
 #include "server/devices/stale_ceilings.h"
 #include "tuner/statistics/median.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -39,8 +39,8 @@ db::CeilingRow Combine(const std::vector<Ceiling>& measured) {
   db::CeilingRow row;
   for (const Ceiling& ceiling : measured) row.process_values.push_back(ceiling.value);
   const Measurement summary = Summarise(row.process_values);
-  const auto nearest = std::min_element(
-      measured.begin(), measured.end(), [&](const Ceiling& a, const Ceiling& b) {
+  const auto nearest =
+      std::min_element(measured.begin(), measured.end(), [&](const Ceiling& a, const Ceiling& b) {
         return std::abs(a.value - summary.latency_ns_median) <
                std::abs(b.value - summary.latency_ns_median);
       });

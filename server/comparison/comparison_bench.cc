@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/device/problem_checks.h"
 #include "tuner/device/structured_fill.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -77,10 +77,10 @@ absl::Status Adopt(const ProblemPlan& problem, BufferPlan& buffer) {
     return absl::OkStatus();
   }
   if (CheckWanted(buffer, known).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", buffer.name, "' is ", buffer.count, " ", ToText(buffer.dtype),
-      ", the first kernel's is ", known->count, " ", ToText(known->dtype),
-      known->role == buffer.role ? "" : ", or one reads what the other writes"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", buffer.name, "' is ", buffer.count, " ", ToText(buffer.dtype),
+                   ", the first kernel's is ", known->count, " ", ToText(known->dtype),
+                   known->role == buffer.role ? "" : ", or one reads what the other writes"));
 }
 
 // What a kernel runs, on the problem of another. INVALID_ARGUMENT as Adopt.
@@ -148,8 +148,8 @@ absl::Status ComparisonBench::Renew() {
   std::vector<std::future<absl::Status>> opening;
   for (const auto& twin : twins_) {
     if (twin == nullptr) continue;
-    opening.push_back(std::async(std::launch::async,
-                                 [this, &twin] { return twin->Open(cancelled_); }));
+    opening.push_back(
+        std::async(std::launch::async, [this, &twin] { return twin->Open(cancelled_); }));
   }
   absl::Status status;
   for (std::future<absl::Status>& opened : opening) status.Update(opened.get());
@@ -207,8 +207,8 @@ absl::StatusOr<std::vector<RunReport>> ComparisonBench::Agree(
     }
     const absl::StatusOr<Program> program = ProgramOn(problem, *other);
     if (!program.ok()) {
-      reports.push_back({.outcome = Outcome::kInvalidConfig,
-                         .message = std::string(program.status().message())});
+      reports.push_back(
+          {.outcome = Outcome::kInvalidConfig, .message = std::string(program.status().message())});
       continue;
     }
     ASSIGN_OR_RETURN(reports.emplace_back(), twins_[0]->Run({*program, once}, cancelled_));

@@ -15,8 +15,8 @@ v1::ComparedRound ToProto(const db::ComparisonLegRow& leg) {
 
 v1::ComparedKernel ToProto(const ComparedFindings& findings, Turns turns) {
   auto proto = Encoded<v1::ComparedKernel>(
-      findings.row, {"id", "comparison_id", "place", "problem", "work", "roof", "outcome",
-                     "message", "error"});
+      findings.row,
+      {"id", "comparison_id", "place", "problem", "work", "roof", "outcome", "message", "error"});
   Encode(findings.row.error, *proto.mutable_agreement_error());
   proto.set_outcome(static_cast<v1::Outcome>(findings.outcome));
   proto.set_message(Utf8(findings.message));

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/rpc/wanted.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -95,9 +95,9 @@ absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id, 
       included += leg.samples_ns.size();
     }
     if (included > kSamplesMax) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "comparison ", id, " has more than ", kSamplesMax,
-          " samples, too many for one answer: ask for it without its rounds"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("comparison ", id, " has more than ", kSamplesMax,
+                       " samples, too many for one answer: ask for it without its rounds"));
     }
     findings.ratio = RatioOf(findings, evidence.problems[findings.row.place].front());
   }

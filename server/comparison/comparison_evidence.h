@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "db/store.h"
 #include "server/wire/nouns.h"
-#include "tuner/cancelled.h"
 #include "tuner/statistics/paired_ratio.h"
 #include "tuner/trial.h"
 

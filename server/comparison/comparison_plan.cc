@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/wire/nouns.h"
 #include "tuner/device/problem_checks.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -30,13 +30,13 @@ absl::Status CheckSizes(const v1::RunComparisonRequest& request) {
   }
   if (request.sweep_dim().empty() != request.sweep_values().empty() ||
       request.sweep_values_size() > kProblemsMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a swept dim has 1 to ", kProblemsMax, " values, not ", request.sweep_values_size()));
+    return absl::InvalidArgumentError(absl::StrCat("a swept dim has 1 to ", kProblemsMax,
+                                                   " values, not ", request.sweep_values_size()));
   }
   if (request.rounds() > kRoundsMax || !(request.leg_seconds() >= 0) ||
       request.leg_seconds() > kLegSecondsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("at most ", kRoundsMax, " rounds, and ",
-                                                   kLegSecondsMax, " seconds a turn"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("at most ", kRoundsMax, " rounds, and ", kLegSecondsMax, " seconds a turn"));
   }
   if (!v1::CacheMode_IsValid(request.cache_mode())) {
     return absl::InvalidArgumentError(absl::StrCat("unknown cache mode ", request.cache_mode()));
@@ -64,8 +64,8 @@ absl::Status CheckPeer(const v1::ComparisonEntry& wanted, bool first) {
     return absl::InvalidArgumentError(absl::StrCat(wanted.label(), ": a peer has no config"));
   }
   if (wanted.peer().language().size() > 64 || wanted.peer().versions().size() > 512) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        wanted.label(), ": at most 64 bytes of language and 512 of versions"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(wanted.label(), ": at most 64 bytes of language and 512 of versions"));
   }
   return absl::OkStatus();
 }
@@ -247,9 +247,8 @@ absl::StatusOr<ComparisonPlan> CheckComparison(const v1::RunComparisonRequest& r
   }
   for (const Dims& dims : sizes) {
     if (cancelled()) return absl::CancelledError("cancelled");
-    ASSIGN_OR_RETURN(
-        plan.problems.emplace_back(),
-        ResolveProblemOfAll(request, entries, dims, device, tools.records, cancelled));
+    ASSIGN_OR_RETURN(plan.problems.emplace_back(),
+                     ResolveProblemOfAll(request, entries, dims, device, tools.records, cancelled));
   }
   return plan;
 }

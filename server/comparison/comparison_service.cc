@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
 #include "server/comparison/comparison_work.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -40,10 +40,9 @@ grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
   const absl::Time deadline = DeadlineOf(*context, kCheckCap);
   StartJobCall<Reactor>(
       jobs_, reactor,
-      [=, this, principal = jobs_.principals.Of(*context), wanted = *request](
-          const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
-        ASSIGN_OR_RETURN(ComparisonPlan plan,
-                         CheckComparison(wanted, tools_, deadline, cancelled));
+      [=, this, principal = jobs_.principals.Of(*context),
+       wanted = *request](const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+        ASSIGN_OR_RETURN(ComparisonPlan plan, CheckComparison(wanted, tools_, deadline, cancelled));
         for (const std::vector<ComparedWorkload>& problem : plan.problems) {
           for (const ComparedWorkload& one : problem) {
             RETURN_IF_ERROR(
@@ -53,11 +52,10 @@ grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
         const db::JobRow row{
             .kind = db::JobKind::kComparison, .owner = principal.name, .subject = plan.Subject()};
         const std::vector<std::string> devices = plan.device_ids;
-        ASSIGN_OR_RETURN(
-            std::shared_ptr<Job> job,
-            jobs_.scheduler.Submit(row, devices,
-                                   std::make_shared<ComparisonWork>(store_, workers_, leases_,
-                                                                    std::move(plan))));
+        ASSIGN_OR_RETURN(std::shared_ptr<Job> job,
+                         jobs_.scheduler.Submit(row, devices,
+                                                std::make_shared<ComparisonWork>(
+                                                    store_, workers_, leases_, std::move(plan))));
         return Followed<Reactor>{job, OrdersToo(job)};
       });
   return reactor.get();

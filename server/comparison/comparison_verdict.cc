@@ -30,12 +30,12 @@ bool HasRatio(const ComparedFindings& findings) { return findings.ratio.ratio > 
 // Of one problem.
 std::string VerdictOf(const ComparedFindings& findings, const std::string& first) {
   const RatioInterval& ratio = findings.ratio;
-  const char* standing = ratio.high < 1   ? " is faster than "
+  const char* standing = ratio.high < 1  ? " is faster than "
                          : ratio.low > 1 ? " is slower than "
                                          : " is not told from ";
-  const std::string interval =
-      std::isfinite(ratio.high) ? absl::StrFormat(" [%.3f, %.3f]", ratio.low, ratio.high)
-                                : "; one round tells no interval";
+  const std::string interval = std::isfinite(ratio.high)
+                                   ? absl::StrFormat(" [%.3f, %.3f]", ratio.low, ratio.high)
+                                   : "; one round tells no interval";
   return absl::StrCat(findings.row.label, standing, first, ": ",
                       absl::StrFormat("%.3f", ratio.ratio), " of its time", interval);
 }
@@ -57,8 +57,8 @@ std::string VerdictOf(const ComparisonEvidence& evidence, const Tally& tally,
   const auto add = [&](const char* what, const std::vector<std::string>& sizes) {
     if (sizes.empty()) return;
     const bool all = sizes.size() == tally.count();
-    parts.push_back(absl::StrCat(what, all ? " at all of them"
-                                           : absl::StrCat(" at ", Places(evidence, sizes))));
+    parts.push_back(absl::StrCat(
+        what, all ? " at all of them" : absl::StrCat(" at ", Places(evidence, sizes))));
   };
   add("faster", tally.faster);
   add("slower", tally.slower);

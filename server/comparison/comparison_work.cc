@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
 #include "server/comparison/peer_order.h"
@@ -18,7 +19,6 @@
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -29,8 +29,10 @@ void NoteWork(const WorkPlan& first, const WorkPlan& own, std::vector<std::strin
   for (const auto& [what, theirs, ours] :
        {std::tuple("bytes", first.bytes, own.bytes), std::tuple("FLOPs", first.flops, own.flops)}) {
     if (theirs == ours) continue;
-    notes.push_back(absl::StrFormat("its spec declares %.4g %s, the first kernel's %.4g, which "
-                                    "count here", ours, what, theirs));
+    notes.push_back(
+        absl::StrFormat("its spec declares %.4g %s, the first kernel's %.4g, which "
+                        "count here",
+                        ours, what, theirs));
   }
 }
 
@@ -95,8 +97,8 @@ absl::Status ComparisonWork::OpenDevice(JobContext& context) {
     measured.push_back(!item.peer.has_value());
   }
   bench_ = std::make_unique<ComparisonBench>(
-      *device, measured,
-      LegPolicy(info_.target, run.cache_mode, plan_.leg_seconds), run.seed, cancelled_);
+      *device, measured, LegPolicy(info_.target, run.cache_mode, plan_.leg_seconds), run.seed,
+      cancelled_);
   return absl::OkStatus();
 }
 
@@ -148,8 +150,8 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     const ProblemPlan& shared = i == 0 ? program.problem : candidates[0].program.problem;
     const double written = WrittenBytes(shared);
     row.work = shared.work;
-    row.roof = RoofFor(row.work, ceilings_,
-                       std::min(written, static_cast<double>(info_.l2_bytes)), written);
+    row.roof = RoofFor(row.work, ceilings_, std::min(written, static_cast<double>(info_.l2_bytes)),
+                       written);
     if (item.peer) continue;
     if (i > 0) NoteWork(row.work, program.problem.work, row.notes);
     const absl::Status planned = PlanRun(i == 0 ? nullptr : &shared, candidates[i]);
@@ -213,11 +215,11 @@ absl::Status ComparisonWork::Compile(Candidates& candidates, const Cancelled& ca
   std::vector<std::future<absl::Status>> compiling;
   for (Candidate& candidate : candidates) {
     if (!candidate.runs || candidate.is_peer()) continue;
-    compiling.push_back(std::async(
-        std::launch::async, [this, &candidate, &cancelled, sharer = ActingFor::Current()] {
-          const ActingFor acting(sharer);
-          return CompileOne(candidate, cancelled);
-        }));
+    compiling.push_back(std::async(std::launch::async,
+                                   [this, &candidate, &cancelled, sharer = ActingFor::Current()] {
+                                     const ActingFor acting(sharer);
+                                     return CompileOne(candidate, cancelled);
+                                   }));
   }
   absl::Status status;
   for (std::future<absl::Status>& compiled : compiling) status.Update(compiled.get());
@@ -286,8 +288,8 @@ absl::Status ComparisonWork::AgreePeer(const Candidate& first, Candidate& peer) 
   row.agreement = judged.outcome;
   row.error = judged.error;
   if (row.agreement == Outcome::kOk) return absl::OkStatus();
-  row.agreement_message = Shortened(
-      absl::StrCat("against the reference of ", first.row.label, ": ", judged.message));
+  row.agreement_message =
+      Shortened(absl::StrCat("against the reference of ", first.row.label, ": ", judged.message));
   return absl::OkStatus();
 }
 
@@ -314,8 +316,7 @@ absl::StatusOr<ComparisonWork::PeerTurn> ComparisonWork::AskPeer(const Candidate
   absl::StatusOr<PeerAnswer> answer = lease_->Await(limit, cancelled_);
   if (absl::IsCancelled(answer.status())) return answer.status();
   if (!answer.ok()) {
-    const bool late = absl::IsAborted(answer.status()) ||
-                      absl::IsDeadlineExceeded(answer.status());
+    const bool late = absl::IsAborted(answer.status()) || absl::IsDeadlineExceeded(answer.status());
     return failed(late ? Outcome::kTimedOut : Outcome::kLaunchFailed, answer.status());
   }
   absl::StatusOr<RunReport> report = FromProto(answer->report);

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tuner/steady_time.h"
+#include "base/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -85,9 +85,9 @@ absl::Status PeerLease::Hear(const v1::AnswerPeerRequest& said) {
 // The names are as few as the turn has outputs, so elements are all that can grow.
 absl::Status PeerLease::TakePiece(const v1::PeerPiece& piece) {
   if (std::find(wanted_.begin(), wanted_.end(), piece.buffer()) == wanted_.end()) {
-    return Refuse(absl::InvalidArgumentError(absl::StrCat(
-        "it sent elements of a buffer that the turn does not ask for: it asks for ",
-        wanted_.empty() ? "none" : absl::StrJoin(wanted_, ", "))));
+    return Refuse(absl::InvalidArgumentError(
+        absl::StrCat("it sent elements of a buffer that the turn does not ask for: it asks for ",
+                     wanted_.empty() ? "none" : absl::StrJoin(wanted_, ", "))));
   }
   const size_t bytes = piece.elements().size();
   output_bytes_ += bytes;

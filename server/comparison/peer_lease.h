@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/cancelled.h"
 #include "tune/v1/comparison.pb.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 

@@ -7,13 +7,13 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/wire/nouns.h"
 #include "server/wire/utf8.h"
 #include "tuner/device/host_call.h"
 #include "tuner/device/problem_checks.h"
 #include "tuner/device/structured_fill.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -31,8 +31,7 @@ bool IsFromFile(const BufferPlan& buffer, const HostCall& given) {
 
 // Whether an order has the buffer's elements themselves, not how to make them.
 bool IsSentWhole(const BufferPlan& buffer, const HostCall& given) {
-  return IsFilled(buffer.role) &&
-         (IsFromFile(buffer, given) || IsStructured(buffer.fill.kind));
+  return IsFilled(buffer.role) && (IsFromFile(buffer, given) || IsStructured(buffer.fill.kind));
 }
 
 // Before any element is made: these are made in the daemon, on the thread of the job.
@@ -41,16 +40,16 @@ absl::Status CheckElements(const ProblemPlan& plan, const HostCall& given) {
   for (const BufferPlan& buffer : plan.buffers) {
     if (!IsSentWhole(buffer, given)) continue;
     const int64_t size = SizeInBytes(buffer.dtype);
-    const int64_t steps =
-        IsFromFile(buffer, given) ? buffer.count : StructuredFillSteps(buffer);
+    const int64_t steps = IsFromFile(buffer, given) ? buffer.count : StructuredFillSteps(buffer);
     if (buffer.count <= left / size && steps <= kElementsBytesMax) {
       left -= buffer.count * size;
       continue;
     }
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "what '", buffer.name, "' holds is too large to be sent to a peer: ",
-        kElementsBytesMax >> 20, " MiB of files and structured fills are possible; compare a "
-        "smaller problem"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("what '", buffer.name,
+                     "' holds is too large to be sent to a peer: ", kElementsBytesMax >> 20,
+                     " MiB of files and structured fills are possible; compare a "
+                     "smaller problem"));
   }
   return absl::OkStatus();
 }

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tuner/cancelled.h"
+#include "base/cancelled.h"
 
 namespace tune::server {
 

@@ -11,13 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/rpc/error_detail.h"
 #include "server/wire/nouns.h"
-#include "tuner/contained.h"
 #include "tuner/device_profile.h"
 #include "tuner/spelling.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 #include "tuner/sweep/evaluator.h"
 
 namespace tune::server {
@@ -75,10 +75,9 @@ void Devices::Probe() const {
 
 void Devices::ProbeOne(DeviceSupervisor& supervisor) const {
   const absl::Time until = SteadyNow() + kProbePatience;
-  const absl::StatusOr<DeviceTurns::Turn> turn =
-      turns_.Take(supervisor.id(), "a look at what there is", [&] {
-        return stopping_ || !supervisor.Status().info.name.empty() || SteadyNow() >= until;
-      });
+  const absl::StatusOr<DeviceTurns::Turn> turn = turns_.Take(
+      supervisor.id(), "a look at what there is",
+      [&] { return stopping_ || !supervisor.Status().info.name.empty() || SteadyNow() >= until; });
   if (turn.ok()) return Plan(supervisor, Try(supervisor).ok(), pauses_.first);
   NoteCompilers(supervisor);
   Plan(supervisor, !IsOutOfUse(supervisor.Status()), pauses_.first);

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "lookup/record.h"
 #include "server/gate/gate_plan.h"
 #include "tuner/kernel/kernel.h"
 
@@ -27,7 +28,7 @@ struct ConfigChoice {
 // else the default config. For the history, the head's. `kernel_name` is with its name space.
 absl::StatusOr<ConfigChoice> ChooseConfigs(const GateSubject& subject,
                                            const std::string& kernel_name,
-                                           const std::vector<db::RecordRow>& records,
+                                           const std::vector<lookup::Record>& records,
                                            const db::GateRunRow& run, const TargetTraits& traits);
 
 }  // namespace tune::server

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/statistics/median.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -51,10 +51,9 @@ absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& var
                                                uint64_t seed) {
   ProblemPlan plan = variant.problem;
   const int64_t bytes = kOffsetStep * static_cast<int64_t>(1 + random_() % kOffsetSteps);
-  plan.buffers.insert(plan.buffers.begin(), BufferPlan{.name = kOffsetName,
-                                                       .dtype = DType::kU8,
-                                                       .count = bytes,
-                                                       .role = Role::kScratch});
+  plan.buffers.insert(
+      plan.buffers.begin(),
+      BufferPlan{.name = kOffsetName, .dtype = DType::kU8, .count = bytes, .role = Role::kScratch});
   // Its inputs are this round's, so its results are, too.
   absl::Status prepared = compilers_.ComputeReference(plan, seed, cancelled_);
   if (prepared.ok()) {

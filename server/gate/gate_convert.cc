@@ -51,9 +51,7 @@ v1::GateRun ToProto(const GateEvidence& evidence,
   return proto;
 }
 
-v1::GateProgress ToProto(const GateStep& step) {
-  return Encoded<v1::GateProgress>(step);
-}
+v1::GateProgress ToProto(const GateStep& step) { return Encoded<v1::GateProgress>(step); }
 
 v1::BaselineKernel ToProto(const db::BaselineRow& row) {
   auto proto = Encoded<v1::BaselineKernel>(row, {"name"});

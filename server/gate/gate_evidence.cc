@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/rpc/wanted.h"
 #include "tuner/statistics/median.h"
 #include "tuner/statistics/series.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -177,8 +177,8 @@ absl::StatusOr<std::map<int64_t, gate::Judgement>> Recompute(const GateEvidence&
     }
   }
   if (!gate.Wanted().empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "run ", evidence.run.id, " was interrupted before it reached its verdicts"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", evidence.run.id, " was interrupted before it reached its verdicts"));
   }
   std::map<int64_t, gate::Judgement> judgements;
   for (const auto& [id, place] : places) {
@@ -211,8 +211,8 @@ std::vector<Findings> FindingsOf(const GateEvidence& evidence,
     findings.head_ns = MedianOf(head_ns);
     findings.recovery = RecoveryOf(kernel.recovery_config, findings.tolerance, recoveries);
     const auto verdict = verdicts.find(kernel.id);
-    findings.judgement = verdict != verdicts.end() ? verdict->second
-                                                   : Estimate(kernel.fault, findings.rounds);
+    findings.judgement =
+        verdict != verdicts.end() ? verdict->second : Estimate(kernel.fault, findings.rounds);
     all.push_back(std::move(findings));
   }
   return all;

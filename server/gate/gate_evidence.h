@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "db/store.h"
-#include "tuner/cancelled.h"
 #include "tuner/gate/gate.h"
 
 namespace tune::server {
@@ -44,7 +44,7 @@ TUNE_FIELDS(Recovery, config, ratio, ratio_low, ratio_high, recovers);
 struct GateEvidence {
   db::GateRunRow run;
   std::vector<db::GateKernelRow> kernels;
-  std::vector<EvidenceRound> rounds;  // in the order in which they ran
+  std::vector<EvidenceRound> rounds;            // in the order in which they ran
   std::map<int64_t, gate::Judgement> verdicts;  // as stored, by gate kernel; empty if unfinished
 };
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/gate/gate_evidence.h"
 #include "server/rpc/wanted.h"
 #include "server/wire/nouns.h"
 #include "tuner/statistics/change_points.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -113,8 +113,8 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
         log_ratios.push_back(std::log(round.head_ns / round.base_ns));
       }
     }
-    const std::string key = absl::StrCat(run.device_name, "\n", ToText(kernel.problem), "\n",
-                                         ToText(run.cache_mode));
+    const std::string key =
+        absl::StrCat(run.device_name, "\n", ToText(kernel.problem), "\n", ToText(run.cache_mode));
     v1::HistorySeries& one = series[key];
     one.set_kernel_name(kernel.name);
     *one.mutable_problem() = ToProto(kernel.problem);

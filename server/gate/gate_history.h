@@ -3,9 +3,9 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "db/store.h"
 #include "tune/v1/gate.pb.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -42,9 +42,9 @@ absl::StatusOr<gate::Rules> RulesOf(const v1::GateRules& proto) {
   if (proto.alpha() > 0) rules.alpha = proto.alpha();
   if (proto.screen_rounds() > 0) rules.screen_rounds = static_cast<int>(proto.screen_rounds());
   if (rules.delta_max <= rules.delta0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the largest slowdown, ", rules.delta_max, ", must be above the tolerance, ",
-        rules.delta0));
+    return absl::InvalidArgumentError(absl::StrCat("the largest slowdown, ", rules.delta_max,
+                                                   ", must be above the tolerance, ",
+                                                   rules.delta0));
   }
   return rules;
 }
@@ -97,12 +97,12 @@ absl::StatusOr<GateSide> SideOf(NamedKernel named, const Dims& dims, const std::
 
 absl::StatusOr<GateSide> BaselineSide(const BaselineHashes& baseline, const std::string& kernel,
                                       const std::string& name_space, db::Store& store,
-                                      const Dims& dims,
-                                      const std::string& dtype, const DeviceChoice& device) {
+                                      const Dims& dims, const std::string& dtype,
+                                      const DeviceChoice& device) {
   auto it = baseline.find(kernel);
   if (it == baseline.end()) {
-    return absl::NotFoundError(absl::StrCat("the baseline has no kernel '", kernel,
-                                            "'; see `tunectl baseline list`"));
+    return absl::NotFoundError(
+        absl::StrCat("the baseline has no kernel '", kernel, "'; see `tunectl baseline list`"));
   }
   ASSIGN_OR_RETURN(db::KernelRow row, store.GetKernel(it->second));
   NamedKernel named{.spec_name = row.spec_name};
@@ -153,9 +153,8 @@ absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store&
   ASSIGN_OR_RETURN(const DeviceChoice device,
                    ChooseDevice(request.device(), devices, deadline, cancelled));
   const DeviceInfo& info = device.view.status.info;
-  GatePlan plan{.name_space = name_space,
-                .device_ids = device.ids,
-                .leg_seconds = request.leg_seconds()};
+  GatePlan plan{
+      .name_space = name_space, .device_ids = device.ids, .leg_seconds = request.leg_seconds()};
   db::GateRunRow& run = plan.run;
   if (request.kind() != v1::GATE_KIND_UNSPECIFIED) {
     run.kind = static_cast<db::GateKind>(request.kind());
@@ -185,9 +184,8 @@ absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store&
         ASSIGN_OR_RETURN(NamedKernel base, ParseKernelSource(entry.base(), name_space));
         ASSIGN_OR_RETURN(subject.base, SideOf(std::move(base), dims, request.dtype(), device));
       } else {
-        ASSIGN_OR_RETURN(subject.base,
-                         BaselineSide(baseline, name, name_space, store, dims,
-                                      request.dtype(), device));
+        ASSIGN_OR_RETURN(subject.base, BaselineSide(baseline, name, name_space, store, dims,
+                                                    request.dtype(), device));
       }
       head_dims = DimsOf(subject.base->problem, dims);
     }

@@ -31,7 +31,7 @@ struct GateSubject {
 };
 
 struct GatePlan {
-  db::GateRunRow run;  // without what only the opened device tells
+  db::GateRunRow run;                   // without what only the opened device tells
   std::string name_space;               // of its kernels, which whoever asks has brought
   std::vector<std::string> device_ids;  // that it may run on, the preferred first
   std::vector<GateSubject> subjects;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "server/rpc/grpc_status.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 
@@ -27,8 +27,8 @@ void GateReactor::Tick() {
     if (late) received_ = nullptr;
   }
   if (late) {
-    End(ToGrpc(absl::DeadlineExceededError(
-        "the request did not end in time: close the sending side")));
+    End(ToGrpc(
+        absl::DeadlineExceededError("the request did not end in time: close the sending side")));
   }
   Base::Tick();
 }

@@ -45,7 +45,7 @@ class GateReactor : public FeedReactor<v1::GateEvent,
   v1::RunGateRequest piece_;  // being read
   std::mutex request_mutex_;
   // Guarded by request_mutex_.
-  Received received_;  // empty once it was called
+  Received received_;           // empty once it was called
   v1::RunGateRequest request_;  // the pieces so far
   size_t request_bytes_ = 0;
 };

@@ -45,9 +45,10 @@ absl::StatusOr<Resampled> Resample(const std::vector<GateEvidence>& studies, uin
                                    uint64_t seed, const Cancelled& cancelled) {
   const std::vector<Recorded> kernels = Collect(studies);
   if (kernels.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "no kernel has ", kRoundsLeast, " valid rounds to draw from; take more with `tunectl gate "
-        "--base REV --head REV --study 24`"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("no kernel has ", kRoundsLeast,
+                     " valid rounds to draw from; take more with `tunectl gate "
+                     "--base REV --head REV --study 24`"));
   }
   Resampled result{.runs = runs, .kernels = static_cast<uint32_t>(kernels.size())};
   for (const Recorded& kernel : kernels) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "server/gate/gate_evidence.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 
@@ -19,7 +19,7 @@ struct Resampled {
   uint32_t failed_runs = 0;
   double flagged_per_run = 0;
   uint32_t kernels = 0;
-  uint32_t rounds = 0;  // recorded
+  uint32_t rounds = 0;                       // recorded
   std::map<std::string, uint32_t> failures;  // by kernel
   double autocorrelation_max = 0;
 };

@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/access/principal.h"
 #include "server/gate/compile_batch.h"
 #include "server/gate/config_choice.h"
@@ -21,8 +23,6 @@
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -38,9 +38,12 @@ SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double l
 
 GatePhase PhaseOf(gate::Stage stage) {
   switch (stage) {
-    case gate::Stage::kScreen: return GatePhase::kScreen;
-    case gate::Stage::kConfirm: return GatePhase::kConfirm;
-    case gate::Stage::kRecovery: return GatePhase::kRecovery;
+    case gate::Stage::kScreen:
+      return GatePhase::kScreen;
+    case gate::Stage::kConfirm:
+      return GatePhase::kConfirm;
+    case gate::Stage::kRecovery:
+      return GatePhase::kRecovery;
   }
   return GatePhase::kNone;
 }
@@ -128,7 +131,7 @@ class GateRun {
   std::optional<gate::Gate> gate_;
   std::vector<std::string> faults_;  // found while measuring, by candidate
   CompilePause quiet_;
-  int64_t binary_bytes_ = 0;         // of all that the candidates hold
+  int64_t binary_bytes_ = 0;  // of all that the candidates hold
   int round_ = 0;
   GateStep step_;
   absl::Time started_ = SteadyNow();
@@ -143,8 +146,8 @@ void GateRun::Report(GatePhase phase, const std::string& kernel, const std::stri
   step_.elapsed_seconds = absl::ToDoubleSeconds(elapsed);
   step_.remaining_seconds = 0;
   if (step_.rounds_done > 0 && step_.rounds_planned > step_.rounds_done) {
-    step_.remaining_seconds = step_.elapsed_seconds *
-                              (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
+    step_.remaining_seconds =
+        step_.elapsed_seconds * (step_.rounds_planned - step_.rounds_done) / step_.rounds_done;
   }
   context_.Say(kernel.empty() ? step_.message : absl::StrCat(step_.message, ": ", kernel));
   tell_(step_);
@@ -187,7 +190,7 @@ absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
 }
 
 absl::Status GateRun::Plan() {
-  ASSIGN_OR_RETURN(const std::vector<db::RecordRow> records, store_.CurrentRecords());
+  ASSIGN_OR_RETURN(const std::vector<lookup::Record> records, store_.CurrentRecords());
   for (const GateSubject& subject : plan_.subjects) {
     Candidate& candidate = candidates_.emplace_back();
     db::GateKernelRow& row = candidate.row;
@@ -311,8 +314,7 @@ absl::Status GateRun::CompileReferences() {
 
 absl::Status GateRun::CompileCheckers(Candidate& candidate) {
   for (GateVariant* side : VariantsOf(candidate)) {
-    const absl::Status compiled =
-        workers_.compilers().CompileChecker(side->problem, cancelled_);
+    const absl::Status compiled = workers_.compilers().CompileChecker(side->problem, cancelled_);
     if (compiled.ok()) continue;
     if (!absl::IsInvalidArgument(compiled)) return compiled;
     if (candidate.row.fault.empty()) candidate.row.fault = std::string(compiled.message());
@@ -336,9 +338,8 @@ absl::Status GateRun::StoreKernels() {
 absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stage stage, int round,
                                                         const GateVariant& head) {
   Candidate& candidate = candidates_[index];
-  ASSIGN_OR_RETURN(
-      GateBench::Outcome outcome,
-      bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
+  ASSIGN_OR_RETURN(GateBench::Outcome outcome,
+                   bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
   std::vector<gate::Leg> legs;
   for (db::GateLegRow& row : outcome.legs) {
     row.gate_kernel_id = candidate.row.id;
@@ -410,15 +411,13 @@ absl::Status GateRun::Decide() {
 
 // The head alone, for the history.
 absl::Status GateRun::TimeHeads() {
-  step_.rounds_planned =
-      static_cast<uint32_t>(candidates_.size()) * plan_.run.rules.screen_rounds;
+  step_.rounds_planned = static_cast<uint32_t>(candidates_.size()) * plan_.run.rules.screen_rounds;
   for (round_ = 0; round_ < plan_.run.rules.screen_rounds; ++round_) {
     RETURN_IF_ERROR(bench_->Renew(/*pair=*/false));
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!candidates_[i].row.fault.empty() || !faults_[i].empty()) continue;
       Report(GatePhase::kTiming, candidates_[i].row.name);
-      RETURN_IF_ERROR(
-          MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
+      RETURN_IF_ERROR(MeasureRound(i, gate::Stage::kScreen, round_, candidates_[i].head).status());
     }
   }
   return absl::OkStatus();
@@ -431,8 +430,9 @@ absl::Status GateRun::Recover(const std::vector<size_t>& failed) {
     for (const size_t index : failed) {
       Report(GatePhase::kRecovery, candidates_[index].row.name);
       if (!faults_[index].empty()) continue;
-      RETURN_IF_ERROR(MeasureRound(index, gate::Stage::kRecovery, round_,
-                                   *candidates_[index].recovery).status());
+      RETURN_IF_ERROR(
+          MeasureRound(index, gate::Stage::kRecovery, round_, *candidates_[index].recovery)
+              .status());
     }
   }
   return absl::OkStatus();
@@ -447,8 +447,8 @@ absl::Status GateRun::Go() {
   RETURN_IF_ERROR(StoreKernels());
   ASSIGN_OR_RETURN(quiet_, context_.Quiet());
   bench_.emplace(*device_, workers_.compilers(),
-                 LegPolicy(traits_.target, plan_.run.cache_mode, plan_.leg_seconds),
-                 random_(), cancelled_);
+                 LegPolicy(traits_.target, plan_.run.cache_mode, plan_.leg_seconds), random_(),
+                 cancelled_);
   if (plan_.run.kind == db::GateKind::kHistory) return TimeHeads();
   RETURN_IF_ERROR(Decide());
   if (plan_.run.kind == db::GateKind::kStudy) return absl::OkStatus();
@@ -467,13 +467,20 @@ absl::Status GateRun::Go() {
 
 std::string ToText(GatePhase phase) {
   switch (phase) {
-    case GatePhase::kNone: return "";
-    case GatePhase::kWaiting: return "waiting for the device";
-    case GatePhase::kCompiling: return "compiling";
-    case GatePhase::kScreen: return "screen";
-    case GatePhase::kConfirm: return "confirm";
-    case GatePhase::kRecovery: return "recovery";
-    case GatePhase::kTiming: return "timing";
+    case GatePhase::kNone:
+      return "";
+    case GatePhase::kWaiting:
+      return "waiting for the device";
+    case GatePhase::kCompiling:
+      return "compiling";
+    case GatePhase::kScreen:
+      return "screen";
+    case GatePhase::kConfirm:
+      return "confirm";
+    case GatePhase::kRecovery:
+      return "recovery";
+    case GatePhase::kTiming:
+      return "timing";
   }
   return "";
 }

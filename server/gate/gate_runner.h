@@ -17,12 +17,12 @@ namespace tune::server {
 // What a run is at. Values are sent: do not renumber.
 enum class GatePhase {
   kNone = 0,
-  kWaiting = 1,    // for its turn on the device
+  kWaiting = 1,  // for its turn on the device
   kCompiling = 2,
-  kScreen = 3,     // every kernel
-  kConfirm = 4,    // those that the screening flagged
-  kRecovery = 5,   // the head's own best configs, where kernels failed
-  kTiming = 6,     // the head alone, for the history
+  kScreen = 3,    // every kernel
+  kConfirm = 4,   // those that the screening flagged
+  kRecovery = 5,  // the head's own best configs, where kernels failed
+  kTiming = 6,    // the head alone, for the history
 };
 std::string ToText(GatePhase phase);  // "compiling"
 
@@ -36,8 +36,8 @@ struct GateStep {
   double elapsed_seconds = 0;
   double remaining_seconds = 0;
 };
-TUNE_FIELDS(GateStep, run_id, phase, message, kernel, rounds_done, rounds_planned,
-            elapsed_seconds, remaining_seconds);
+TUNE_FIELDS(GateStep, run_id, phase, message, kernel, rounds_done, rounds_planned, elapsed_seconds,
+            remaining_seconds);
 
 using TellGateStep = std::function<void(const GateStep&)>;
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/discretion.h"
 #include "server/gate/gate_service.h"
 
 #include <algorithm>
@@ -9,6 +8,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
+#include "server/access/discretion.h"
 #include "server/gate/gate_convert.h"
 #include "server/gate/gate_evidence.h"
 #include "server/gate/gate_history.h"
@@ -21,8 +23,6 @@
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
 #include "tuner/statistics/distributions.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -45,8 +45,8 @@ absl::Status CheckBaselineName(const std::string& name) {
   if (!name.empty() && name.size() <= kNameMax && std::all_of(name.begin(), name.end(), allowed)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", name, "' is no name for a baseline: 1 to ", kNameMax, " letters, digits and - _ . /"));
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no name for a baseline: 1 to ",
+                                                 kNameMax, " letters, digits and - _ . /"));
 }
 
 absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& store,
@@ -93,16 +93,15 @@ grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate
         tools_, reactor,
         [=, this, request = *std::move(request)](
             const Cancelled& cancelled) -> absl::StatusOr<Followed<GateReactor>> {
-          ASSIGN_OR_RETURN(GatePlan plan,
-                           CheckGate(request, store_, devices_, deadline, cancelled,
-                                     NameSpaceOf(principal)));
+          ASSIGN_OR_RETURN(GatePlan plan, CheckGate(request, store_, devices_, deadline, cancelled,
+                                                    NameSpaceOf(principal)));
           RETURN_IF_ERROR(KeepKernels(principal, plan));
           plan.run.job.owner = principal.name;
           return Submit(std::move(plan));
         });
   };
-  const std::shared_ptr<GateReactor> reactor = GateReactor::Make(
-      tools_.ticker, tools_.principals.Of(*context).name, deadline, received);
+  const std::shared_ptr<GateReactor> reactor =
+      GateReactor::Make(tools_.ticker, tools_.principals.Of(*context).name, deadline, received);
   *self = reactor;
   reactor->Read();
   return reactor.get();
@@ -150,8 +149,7 @@ grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* co
       v1::GateRun* proto = response->add_runs();
       *proto = ToProto(run);
       Hide(run.job, *proto);
-      ASSIGN_OR_RETURN(const std::vector<db::GateVerdictRow> verdicts,
-                       store_.GateVerdicts(run.id));
+      ASSIGN_OR_RETURN(const std::vector<db::GateVerdictRow> verdicts, store_.GateVerdicts(run.id));
       for (const db::GateVerdictRow& verdict : verdicts) {
         ++(*proto->mutable_verdicts())[gate::ToText(verdict.judgement.verdict)];
       }

@@ -39,8 +39,8 @@ void GateWork::Ended(const absl::Status&) {
     spdlog::error("gate run {} cannot be read: {}", run_id_, evidence.status().ToString());
     return;
   }
-  feed_->AddResult(std::make_shared<v1::GateRun>(
-      ToProto(*evidence, evidence->verdicts, Rounds::kInclude)));
+  feed_->AddResult(
+      std::make_shared<v1::GateRun>(ToProto(*evidence, evidence->verdicts, Rounds::kInclude)));
 }
 
 }  // namespace tune::server

@@ -19,13 +19,11 @@ void DeviceShares::Leave(const std::string& device_id, const std::string& owner)
   const auto left = shares.find(owner);
   if (left == shares.end() || --left->second.jobs > 0) return;
   const absl::Duration least = LeastOf(shares);
-  std::erase_if(shares, [&](const auto& one) {
-    return one.second.jobs == 0 && one.second.had <= least;
-  });
+  std::erase_if(shares,
+                [&](const auto& one) { return one.second.jobs == 0 && one.second.had <= least; });
 }
 
-void DeviceShares::Add(const std::string& device_id, const std::string& owner,
-                       absl::Duration had) {
+void DeviceShares::Add(const std::string& device_id, const std::string& owner, absl::Duration had) {
   devices_[device_id][owner].had += had;
 }
 

@@ -12,12 +12,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/contained.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/jobs/feed.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/standing_call.h"
-#include "tuner/contained.h"
 
 namespace tune::server {
 

@@ -13,10 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/cancelled.h"
 #include "db/job.h"
 #include "server/jobs/feed.h"
 #include "server/supervision/compile_pool.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/contained.h"
+#include "base/steady_time.h"
 #include "server/access/principals.h"
 #include "server/jobs/feed_reactor.h"
 #include "server/jobs/scheduler.h"
 #include "server/rpc/executor.h"
-#include "tuner/contained.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 
@@ -87,8 +87,7 @@ void StartJobCall(const JobTools& tools, std::shared_ptr<Reactor> reactor,
             if (!followed.ok()) return reactor->End(ToGrpc(followed.status()));
             const std::shared_ptr<Job> job = followed->job;
             reactor->OnLeave([tools, id = job->id()] { CancelSoon(tools, id); });
-            reactor->Claim({.principal = job->owner(),
-                            .kind = WatchClaim::Kind::kCarrier});
+            reactor->Claim({.principal = job->owner(), .kind = WatchClaim::Kind::kCarrier});
             const bool follows =
                 reactor->Follow(job->id(), job->SharedFeed(job), std::move(followed->make),
                                 Reactor::Ends::kAsTheJob);

@@ -11,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/jobs/left_job.h"
 #include "server/rpc/error_detail.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -123,9 +123,11 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                                                v1::ListJobsResponse* response) {
   const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
   if (limit > kListedMax || !v1::JobKind_IsValid(request->kind())) {
-    return Answer(context, absl::InvalidArgumentError(absl::StrCat(
-                               "limit ", limit, " and kind ", request->kind(), "; the limit is at "
-                               "most ", kListedMax, ", and kinds are those of JobKind")));
+    return Answer(context, absl::InvalidArgumentError(
+                               absl::StrCat("limit ", limit, " and kind ", request->kind(),
+                                            "; the limit is at "
+                                            "most ",
+                                            kListedMax, ", and kinds are those of JobKind")));
   }
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(std::vector<db::JobRow> rows,
@@ -181,10 +183,8 @@ grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(grpc::CallbackServerCont
   const auto reactor = FeedReactor<v1::Job>::Make(tools_.ticker);
   const absl::Status queued =
       tools_.executors.reads
-          .Run([this, reactor, id = request->job_id(),
-                principal = tools_.principals.Of(*context)] {
-            const absl::Status watched =
-                Contained([&] { return Watch(id, principal, *reactor); });
+          .Run([this, reactor, id = request->job_id(), principal = tools_.principals.Of(*context)] {
+            const absl::Status watched = Contained([&] { return Watch(id, principal, *reactor); });
             if (!watched.ok()) reactor->End(ToGrpc(watched));
           })
           .status();

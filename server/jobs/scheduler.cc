@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "db/store_faults.h"
 #include "server/rpc/error_detail.h"
 #include "server/supervision/acting_for.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -104,8 +104,8 @@ void Scheduler::CountEarlier() {
     const absl::Duration ago =
         std::max(absl::ZeroDuration(), now - absl::FromUnixMillis(row.finished_unix_ms));
     const absl::Time end = SteadyNow() - ago;
-    device_time_.Add(
-        row.owner, end - absl::Milliseconds(row.finished_unix_ms - row.started_unix_ms), end);
+    device_time_.Add(row.owner,
+                     end - absl::Milliseconds(row.finished_unix_ms - row.started_unix_ms), end);
   }
 }
 
@@ -205,14 +205,15 @@ absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) c
   if (job.control.overdue) {
     RETURN_IF_ERROR(CheckQuotas(job.owner()));
     if (TimeFor(job) < job.work().time_max()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          job.work().Name(), " has had the device for ", absl::FormatDuration(TimeFor(job)),
-          ", as long as one job of ", job.owner(), " may: ask for less at once; an operator may "
-          "start tunerd with a larger --job-seconds-per-principal"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(job.work().Name(), " has had the device for ",
+                       absl::FormatDuration(TimeFor(job)), ", as long as one job of ", job.owner(),
+                       " may: ask for less at once; an operator may "
+                       "start tunerd with a larger --job-seconds-per-principal"));
     }
-    return absl::DeadlineExceededError(
-        absl::StrCat(job.work().Name(), " took longer than ",
-                     absl::FormatDuration(job.work().time_max()), " and was stopped"));
+    return absl::DeadlineExceededError(absl::StrCat(job.work().Name(), " took longer than ",
+                                                    absl::FormatDuration(job.work().time_max()),
+                                                    " and was stopped"));
   }
   std::lock_guard lock(mutex_);
   return stopping_ ? absl::UnavailableError("the daemon stopped before it was done") : status;
@@ -383,9 +384,9 @@ void Scheduler::LeaveUnstored(Unstored& ended) {
     std::lock_guard lock(mutex_);
     live_.erase(ended.row.id);
   }
-  const absl::Status status = absl::UnavailableError(absl::StrCat(
-      "the daemon stopped before the end of job ", ended.row.id,
-      " was stored; what it measured is, and the next daemon ends it"));
+  const absl::Status status = absl::UnavailableError(
+      absl::StrCat("the daemon stopped before the end of job ", ended.row.id,
+                   " was stored; what it measured is, and the next daemon ends it"));
   ended.job->feed().End(GiveResult(*ended.job, status));
 }
 

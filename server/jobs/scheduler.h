@@ -142,7 +142,7 @@ class Scheduler {
     absl::Time not_before = absl::InfinitePast();  // it pauses until then
   };
   struct Device {
-    int64_t running = 0;  // the job that has it
+    int64_t running = 0;                          // the job that has it
     absl::Time since = absl::InfiniteFuture();    // its work runs; infinite: it waits for its turn
     absl::Time charged = absl::InfiniteFuture();  // until when that was added to its owner's time
     std::thread thread;

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/jobs/scheduler.h"
 #include "server/rpc/error_detail.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -40,7 +40,8 @@ absl::Status Scheduler::CheckDeviceTime(const std::string& owner) const {
       "jobs of ", owner, " have had a device for ",
       absl::FormatDuration(absl::Trunc(device_time_.Of(owner, SteadyNow()), absl::Seconds(1))),
       " within ", DeviceTime::kHours, " hours, and may for ",
-      absl::FormatDuration(options_.device_time_max_of(owner)), ". Try again in some hours; an "
+      absl::FormatDuration(options_.device_time_max_of(owner)),
+      ". Try again in some hours; an "
       "operator may start tunerd with a larger --device-seconds-per-principal"));
 }
 
@@ -63,8 +64,7 @@ absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
   const size_t of_owner_max = options_.jobs_max_of ? options_.jobs_max_of(owner) : places;
   std::lock_guard lock(mutex_);
   if (stopping_) {
-    return WithReason(absl::UnavailableError("the daemon is stopping"),
-                      v1::ERROR_REASON_STOPPING);
+    return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
   }
   const size_t taken = live_.size() + places_.size();
   if (taken >= places) {
@@ -84,7 +84,8 @@ absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
     held += entry.source_bytes;
   }
   if (of_owner >= of_owner_max) {
-    return QueueFull(absl::StrCat(of_owner_max, " jobs of ", owner, " wait or run already, as many "
+    return QueueFull(absl::StrCat(of_owner_max, " jobs of ", owner,
+                                  " wait or run already, as many "
                                   "as may. `tunectl job cancel` one, or try again later; an "
                                   "operator may start tunerd with a larger --jobs-per-principal"));
   }
@@ -95,9 +96,9 @@ absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
         "again later; an operator may start tunerd with a larger --queue"));
   }
   if (!is_operator && held > kSourceBytesMax) {
-    return QueueFull(absl::StrCat(
-        "jobs of ", owner, " that wait or run would hold ", held >> 20, " MiB of sources, and may ",
-        kSourceBytesMax >> 20, ": submit it again once some of them have ended"));
+    return QueueFull(absl::StrCat("jobs of ", owner, " that wait or run would hold ", held >> 20,
+                                  " MiB of sources, and may ", kSourceBytesMax >> 20,
+                                  ": submit it again once some of them have ended"));
   }
   return Place(this, places_.emplace(owner, source_bytes));
 }
@@ -215,10 +216,9 @@ void Scheduler::MakeRoom() {
   std::set<std::string> promised;  // devices that one of those who wait will have
   for (const Entry* entry : Waiting()) {
     const std::vector<std::string>& devices = entry->job->devices();
-    const auto device =
-        std::find_if(devices.begin(), devices.end(), [&](const std::string& id) {
-          return IsFree(id) && !promised.contains(id) && MayRunOn(*entry->job, id);
-        });
+    const auto device = std::find_if(devices.begin(), devices.end(), [&](const std::string& id) {
+      return IsFree(id) && !promised.contains(id) && MayRunOn(*entry->job, id);
+    });
     if (device != devices.end()) {
       promised.insert(*device);
       continue;

@@ -7,15 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
 
 namespace tune::server {
 namespace {
 
 bool IsBounded(const WatchClaim& claim) {
-  return claim.kind == WatchClaim::Kind::kWatcher ||
-         claim.kind == WatchClaim::Kind::kOwner;
+  return claim.kind == WatchClaim::Kind::kWatcher || claim.kind == WatchClaim::Kind::kOwner;
 }
 
 // Watches, and how many of them are one principal's.
@@ -65,10 +64,11 @@ absl::Status WatchTicker::CheckShare(const Watcher& watcher) const {
   const bool owns_job = claim.kind == WatchClaim::Kind::kOwner;
   if (owns_job && all.own < options_.watchers_per_job_max) return absl::OkStatus();
   if (id != 0 && !of_job.LeavesEnoughOf(options_.watchers_per_job_max)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        of_job.all, " clients watch job ", id, " already, ", of_job.own, " of them of ",
-        claim.principal, "; `tunectl job list` says how it does without watching, or start tunerd "
-        "with a larger --watchers-per-job"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(of_job.all, " clients watch job ", id, " already, ", of_job.own,
+                     " of them of ", claim.principal,
+                     "; `tunectl job list` says how it does without watching, or start tunerd "
+                     "with a larger --watchers-per-job"));
   }
   if (!all.LeavesEnoughOf(options_.watchers_max)) {
     return absl::ResourceExhaustedError(absl::StrCat(

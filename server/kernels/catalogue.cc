@@ -43,9 +43,9 @@ absl::StatusOr<NamedKernel> Catalogue::Find(const std::string& name) const {
   return WithDetail(
       absl::NotFoundError(absl::StrCat(
           "no kernel '", name, "' in the catalogue",
-          near.empty() ? absl::StrCat("; there is: ",
-                                      names.empty() ? "none" : absl::StrJoin(names, ", "))
-                       : near)),
+          near.empty()
+              ? absl::StrCat("; there is: ", names.empty() ? "none" : absl::StrJoin(names, ", "))
+              : near)),
       detail);
 }
 

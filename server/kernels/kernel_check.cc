@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "server/kernels/check_findings.h"
 #include "server/kernels/kernel_source.h"
 #include "server/kernels/source_findings.h"
 #include "server/supervision/compile_check.h"
 #include "server/wire/nouns.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -100,9 +100,9 @@ absl::StatusOr<uint64_t> CheckTarget(const Kernel& kernel, const std::string& ta
   ASSIGN_OR_RETURN(Problem problem, kernel.MakeProblem(dims, request.dtype(), target));
   ASSIGN_OR_RETURN(const bool has_entries, AddSourceFindings(kernel, problem, traits, findings));
   if (!has_entries) return 0;
-  ASSIGN_OR_RETURN(std::vector<Config> configs,
-                   ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver,
-                                    hooks.cancelled));
+  ASSIGN_OR_RETURN(
+      std::vector<Config> configs,
+      ConfigsToCompile(kernel, problem, traits, request.all_variants(), solver, hooks.cancelled));
   // The default is the reference of many kernels, so that it must be in the space.
   if (const absl::Status status = kernel.DefaultConfig(problem, traits).status(); !status.ok()) {
     findings.AddCompile(target, "", std::string(status.message()));

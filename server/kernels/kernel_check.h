@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "server/kernels/catalogue.h"
-#include "server/supervision/workers.h"
 #include "server/kernels/space_solver.h"
+#include "server/supervision/workers.h"
 #include "tune/v1/catalogue.pb.h"
 #include "tuner/kernel/kernel.h"
 

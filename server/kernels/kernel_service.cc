@@ -4,21 +4,20 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/jobs/feed_reactor.h"
 #include "server/kernels/kernel_check.h"
 #include "server/kernels/space_query.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
-#include "tuner/contained.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {

@@ -10,9 +10,9 @@
 #include "server/access/principals.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
+#include "server/kernels/space_solver.h"
 #include "server/rpc/executor.h"
 #include "server/supervision/workers.h"
-#include "server/kernels/space_solver.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 
 namespace tune::server {

@@ -6,9 +6,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/kernels/allocation_limit.h"
 #include "server/rpc/error_detail.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

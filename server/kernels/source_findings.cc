@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "tuner/device/parameters.h"
 #include "tuner/device/problem_checks.h"
 #include "tuner/source/source_functions.h"
 #include "tuner/source/source_macros.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -41,8 +41,7 @@ absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, con
       add({.message = WhyNoKernel(PlanOfUnit(program.compile, unit)), .of_entry = true});
     }
     for (const StepPlan& step : program.steps) {
-      const CompilePlan unit =
-          PlanOfUnit(program.compile, static_cast<size_t>(step.launch.unit));
+      const CompilePlan unit = PlanOfUnit(program.compile, static_cast<size_t>(step.launch.unit));
       add({.message = WhyOrderIsDoubtful(unit, step.launch.entry, step.args), .certain = false});
     }
   };

@@ -8,12 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/kernels/kernel_source.h"
 #include "server/wire/nouns.h"
 #include "tuner/space/definition_json.h"
 #include "tuner/space/effects.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -136,9 +136,8 @@ std::vector<uint64_t> SomeOf(const Space& space, uint64_t count, uint64_t seed) 
 absl::Status CheckSize(const google::protobuf::Message& response, absl::string_view advice) {
   const size_t bytes = response.ByteSizeLong();
   if (bytes <= kAnswerBytesMax) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the answer would have ", bytes,
-                                                   " bytes, and may have ", kAnswerBytesMax, ": ",
-                                                   advice));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the answer would have ", bytes, " bytes, and may have ", kAnswerBytesMax, ": ", advice));
 }
 
 }  // namespace

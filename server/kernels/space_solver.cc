@@ -9,17 +9,16 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/kernels/allocation_limit.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience(20);
-constexpr char kAdvice[] =
-    "; give the params fewer values, or have fewer and shorter constraints";
+constexpr char kAdvice[] = "; give the params fewer values, or have fewer and shorter constraints";
 
 // With what to do about it.
 absl::Status TooMuch(absl::string_view what) {
@@ -85,8 +84,7 @@ absl::Status SpaceSolver::RunSmall(Work work, const Cancelled& stopped) {
 }
 
 absl::Status SpaceSolver::RunInTurn(Work work, const Cancelled& stopped, Caller caller) {
-  const absl::Duration turn_max =
-      caller == Caller::kSweep ? absl::InfiniteDuration() : turn_max_;
+  const absl::Duration turn_max = caller == Caller::kSweep ? absl::InfiniteDuration() : turn_max_;
   // Shared: it may still be on its way out of set_value when this thread goes on.
   const auto promise = std::make_shared<std::promise<absl::Status>>();
   std::future<absl::Status> done = promise->get_future();
@@ -99,8 +97,8 @@ absl::Status SpaceSolver::RunInTurn(Work work, const Cancelled& stopped, Caller 
     };
     absl::Status status = Contained([&] { return RunLarge(work_in_turn); });
     if (absl::IsCancelled(status) && overdue() && !stopped()) {
-      status = TooMuch(absl::StrCat("its configs were not found within ",
-                                    absl::FormatDuration(turn_max)));
+      status = TooMuch(
+          absl::StrCat("its configs were not found within ", absl::FormatDuration(turn_max)));
     }
     promise->set_value(std::move(status));
   }));

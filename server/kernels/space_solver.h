@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/cancelled.h"
 #include "server/rpc/executor.h"
-#include "tuner/cancelled.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/access/principal.h"
 #include "server/profile/profile_convert.h"
 #include "server/records/shipped_records.h"
@@ -17,7 +18,6 @@
 #include "tuner/device_profile.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -39,13 +39,12 @@ bool CannotRun(const absl::Status& status) {
 
 absl::Status ProfileJob::Check(absl::Time deadline, const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckRequest());
-  ASSIGN_OR_RETURN(workload_,
-                   ResolveWorkload(WorkloadOf(request_, name_space_), tools_.catalogue,
-                                   tools_.devices, deadline, cancelled));
+  ASSIGN_OR_RETURN(workload_, ResolveWorkload(WorkloadOf(request_, name_space_), tools_.catalogue,
+                                              tools_.devices, deadline, cancelled));
   const DeviceInfo& info = workload_.device.view.status.info;
-  ASSIGN_OR_RETURN(const CompilerInfo compiler,
-                   tools_.workers.compilers().Info(workload_.kernel().language(), info.target,
-                                                   cancelled));
+  ASSIGN_OR_RETURN(
+      const CompilerInfo compiler,
+      tools_.workers.compilers().Info(workload_.kernel().language(), info.target, cancelled));
   key_ = {.kernel_hash = workload_.kernel().hash(),
           .problem = workload_.problem,
           .device_name = info.name,
@@ -123,12 +122,12 @@ absl::Status ProfileJob::AddExplicit(const v1::Config& wanted) {
 absl::Status ProfileJob::AddBest(const Cancelled& cancelled) {
   absl::StatusOr<RecordAnswer> answer = tools_.records.Lookup(
       QueryFor(workload_.kernel(), workload_.problem, workload_.device.view.status.id), cancelled);
-  if (!answer.ok() || answer->record == nullptr || answer->match != Match::kExact) {
-    return absl::NotFoundError(absl::StrCat(
-        "no record of this problem on ", key_.device_name,
-        " yet; tune it with `tunectl sweep ", workload_.kernel().spec().name(), "` first"));
+  if (!answer.ok() || answer->record == nullptr || answer->match != lookup::Match::kExact) {
+    return absl::NotFoundError(absl::StrCat("no record of this problem on ", key_.device_name,
+                                            " yet; tune it with `tunectl sweep ",
+                                            workload_.kernel().spec().name(), "` first"));
   }
-  const db::RecordRow& record = *answer->record;
+  const lookup::Record& record = *answer->record;
   const bool measured_here = !IsShipped(record) && record.key.driver == key_.driver;
   if (!measured_here || record.key.cache_mode != key_.cache_mode) {
     Add(record.trial.config);
@@ -145,10 +144,9 @@ absl::Status ProfileJob::AddTop(uint32_t count) {
     if (trial.outcome == Outcome::kOk) fastest.push_back(trial);
   }
   if (fastest.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no config of this problem was tried on ", key_.device_name, " with ",
-                     key_.compiler, "; tune it with `tunectl sweep ",
-                     workload_.kernel().spec().name(), "` first"));
+    return absl::NotFoundError(absl::StrCat(
+        "no config of this problem was tried on ", key_.device_name, " with ", key_.compiler,
+        "; tune it with `tunectl sweep ", workload_.kernel().spec().name(), "` first"));
   }
   std::sort(fastest.begin(), fastest.end(), [](const Trial& a, const Trial& b) {
     return a.measurement.latency_ns_median < b.measurement.latency_ns_median;
@@ -164,7 +162,7 @@ absl::Status ProfileJob::AddTrial(int64_t id) {
     return absl::NotFoundError(absl::StrCat("no trial ", id, "; see `tunectl trial list`"));
   }
   RETURN_IF_ERROR(trial.status());
-  ASSIGN_OR_RETURN(const db::TrialKey key, tools_.store.KeyOfTrial(id));
+  ASSIGN_OR_RETURN(const TrialKey key, tools_.store.KeyOfTrial(id));
   if (key.kernel_hash != key_.kernel_hash || !(key.problem == key_.problem)) {
     return absl::InvalidArgumentError(
         absl::StrCat("trial ", id, " is of another kernel or problem than the one asked for"));
@@ -180,12 +178,11 @@ absl::Status ProfileJob::AddTrial(int64_t id) {
 }
 
 absl::Status ProfileJob::ChooseConfigs(const Cancelled& cancelled) {
-  const uint32_t wanted = static_cast<uint32_t>(request_.configs_size() +
-                                                request_.trial_ids_size()) +
-                          (request_.best() ? 1 : 0);
+  const uint32_t wanted =
+      static_cast<uint32_t>(request_.configs_size() + request_.trial_ids_size()) +
+      (request_.best() ? 1 : 0);
   if (request_.top() > kProfiledMax || wanted + request_.top() > kProfiledMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("at most ", kProfiledMax, " configs at once"));
+    return absl::InvalidArgumentError(absl::StrCat("at most ", kProfiledMax, " configs at once"));
   }
   for (const v1::Config& config : request_.configs()) RETURN_IF_ERROR(AddExplicit(config));
   for (const int64_t id : request_.trial_ids()) RETURN_IF_ERROR(AddTrial(id));
@@ -202,19 +199,18 @@ absl::Status ProfileJob::TakeDevice(JobContext& context) {
   if (info.name == key_.device_name && info.target == key_.target && info.driver == key_.driver) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "device ", context.device_id(), " is ", info.name, " with driver ", info.driver,
-      " now; the profile was asked for on ", key_.device_name, " with driver ", key_.driver,
-      "; profile again"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("device ", context.device_id(), " is ", info.name, " with driver ", info.driver,
+                   " now; the profile was asked for on ", key_.device_name, " with driver ",
+                   key_.driver, "; profile again"));
 }
 
 absl::Status ProfileJob::CompileAll(JobContext& context) {
   context.Say(
       absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
   const Compilers& compilers = tools_.workers.compilers();
-  ASSIGN_OR_RETURN(reference_binary_,
-                   compilers.CompileReference(workload_.plan, request_.seed(),
-                                               context.cancelled()));
+  ASSIGN_OR_RETURN(reference_binary_, compilers.CompileReference(workload_.plan, request_.seed(),
+                                                                 context.cancelled()));
   for (Item& item : items_) {
     absl::StatusOr<ProgramPlan> plan =
         workload_.kernel().PlanProgram(key_.problem, workload_.traits(), item.profile.config);
@@ -247,19 +243,17 @@ absl::Status ProfileJob::TimeAll(JobContext& context) {
   for (size_t i = 0; i < items_.size(); ++i) {
     if (!needs_time(items_[i])) continue;
     context.Say(absl::StrCat("timing ", ToText(items_[i].profile.config), " (", i + 1, " of ",
-                      items_.size(), ")"));
+                             items_.size(), ")"));
     RETURN_IF_ERROR(TimeOne(*twin, items_[i], context.cancelled()));
   }
   return absl::OkStatus();
 }
 
-absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item,
-                                 const Cancelled& cancelled) {
-  ASSIGN_OR_RETURN(
-      RunReport report,
-      device.Run({WithBinary(item.plan, item.binary),
-                 With(key_.cache_mode, ProfileOfTarget(key_.target).profile)},
-                cancelled));
+absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item, const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(RunReport report,
+                   device.Run({WithBinary(item.plan, item.binary),
+                               With(key_.cache_mode, ProfileOfTarget(key_.target).profile)},
+                              cancelled));
   Profile& profile = item.profile;
   profile.outcome = report.outcome;
   profile.message = report.message;

@@ -11,13 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "db/store.h"
+#include "server/devices/devices.h"
 #include "server/jobs/job.h"
 #include "server/kernels/catalogue.h"
-#include "server/devices/devices.h"
+#include "server/records/record_book.h"
 #include "server/supervision/workers.h"
 #include "server/workload/workload.h"
-#include "server/records/record_book.h"
 #include "tune/v1/profile.pb.h"
+#include "tuner/trial_key.h"
 
 namespace tune::server {
 
@@ -87,7 +88,7 @@ class ProfileJob : public JobWork {
 
   Workload workload_;
   DeviceView device_;  // that it runs on, once it runs
-  db::TrialKey key_;
+  TrialKey key_;
   MetricSet set_ = MetricSet::kDefault;
   std::string reference_binary_;
   std::optional<std::vector<Trial>> known_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/calibration/calibration_convert.h"
 #include "server/calibration/calibration_job.h"
@@ -14,7 +15,6 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -34,8 +34,7 @@ grpc::ServerWriteReactor<v1::ProfileEvent>* ProfileService::RunProfile(
   const Principal principal = jobs_.principals.Of(*context);
   const auto profile = std::make_shared<ProfileJob>(tools_, *request, NameSpaceOf(principal));
   StartJobCall<Reactor>(
-      jobs_, reactor,
-      [=, this](const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
+      jobs_, reactor, [=, this](const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
         RETURN_IF_ERROR(profile->Check(deadline, cancelled));
         const Workload& workload = profile->workload();
         RETURN_IF_ERROR(

@@ -16,9 +16,9 @@ struct Compared {
 };
 
 // Records that came with the program have no number, so their keys tell them apart.
-bool IsSame(const db::RecordRow& a, const db::RecordRow& b) {
-  const auto identity = [](const db::RecordRow& record) {
-    const db::TrialKey& key = record.key;
+bool IsSame(const lookup::Record& a, const lookup::Record& b) {
+  const auto identity = [](const lookup::Record& record) {
+    const TrialKey& key = record.key;
     return std::tie(record.id, record.published_unix_ms, key.kernel_hash, key.problem.dims,
                     key.problem.dtype, key.device_name, key.target, key.cache_mode, key.driver,
                     key.compiler);
@@ -26,14 +26,14 @@ bool IsSame(const db::RecordRow& a, const db::RecordRow& b) {
   return identity(a) == identity(b);
 }
 
-Compared Compare(const RecordAnswer& answer, const KernelPolicy& policy,
-                 const db::RecordRow& record) {
-  const LookupQuery asked{.kernel_hash = answer.kernel->hash(),
-                          .problem = answer.problem,
-                          .device_name = answer.device_name,
-                          .target = answer.traits.target,
-                          .driver = answer.driver};
-  KeyComparison comparison = CompareKeys(asked, policy, record.key);
+Compared Compare(const RecordAnswer& answer, const lookup::KernelPolicy& policy,
+                 const lookup::Record& record) {
+  const lookup::Query asked{.kernel_hash = answer.kernel->hash(),
+                            .problem = answer.problem,
+                            .device_name = answer.device_name,
+                            .target = answer.traits.target,
+                            .driver = answer.driver};
+  lookup::KeyComparison comparison = lookup::CompareKeys(asked, policy, record.key);
   Compared compared{.distance = comparison.distance};
   Candidate& candidate = compared.candidate;
   candidate.record_id = record.id;
@@ -42,23 +42,22 @@ Compared Compare(const RecordAnswer& answer, const KernelPolicy& policy,
   candidate.config_is_valid =
       answer.kernel->CheckConfig(answer.problem, answer.traits, record.trial.config).ok();
   compared.blocks = candidate.config_is_valid ? 0 : 1;
-  for (const KeyField& field : candidate.fields) compared.blocks += field.differs();
+  for (const lookup::KeyField& field : candidate.fields) compared.blocks += field.differs();
   return compared;
 }
 
 }  // namespace
 
 std::vector<Candidate> CompareWithRecords(const RecordAnswer& answer, size_t most) {
-  const KernelPolicy policy =
+  const lookup::KernelPolicy policy =
       PolicyOf(answer.kernel_name, *answer.kernel, answer.include_digest);
   std::vector<Compared> all;
-  for (const LookupIndex::Record& record : answer.snapshot->Records(answer.kernel_name)) {
+  for (const lookup::RecordPtr& record : answer.snapshot->Records(answer.kernel_name)) {
     all.push_back(Compare(answer, policy, *record));
   }
   std::sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {
     const auto unlikeness = [](const Compared& one) {
-      return std::tuple(!one.candidate.answers, one.blocks, one.distance,
-                        -one.candidate.record_id);
+      return std::tuple(!one.candidate.answers, one.blocks, one.distance, -one.candidate.record_id);
     };
     return unlikeness(a) < unlikeness(b);
   });

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "server/records/lookup/key_fields.h"
+#include "base/fields.h"
+#include "lookup/key_fields.h"
 #include "server/records/record_book.h"
-#include "tuner/fields.h"
 
 namespace tune::server {
 
 struct Candidate {
   int64_t record_id = 0;
-  std::vector<KeyField> fields;
+  std::vector<lookup::KeyField> fields;
   bool config_is_valid = false;  // for the problem that was asked for
   bool answers = false;          // this is the record that answered
 };

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
 #include "kernels/catalogue.h"
 #include "server/records/record_convert.h"
-#include "tuner/sha256.h"
 
 namespace tune::server {
 namespace {
@@ -58,9 +58,10 @@ const std::string& ProgramMark() {
   return mark;
 }
 
-RecordCodec WireCodec() {
-  return {.encode = [](const db::RecordRow& record) { return ToProto(record).SerializeAsString(); },
-          .decode = RecordFromWire};
+lookup::RecordCodec WireCodec() {
+  return {
+      .encode = [](const lookup::Record& record) { return ToProto(record).SerializeAsString(); },
+      .decode = RecordFromWire};
 }
 
 }  // namespace tune::server

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/records/lookup/place.h"
-#include "server/records/lookup/record_file.h"
+#include "lookup/place.h"
+#include "lookup/record_file.h"
 
 namespace tune::server {
 
@@ -17,7 +17,7 @@ struct IndexNote {
   std::string program;  // ProgramMark()
   std::string store;    // LargeStore::FingerprintOfRecords, of the index's newest
   int64_t settled_sweep = 0;
-  SeenDevices devices;
+  lookup::SeenDevices devices;
   std::map<std::string, std::string> kernels;  // hashes by name, of those not in the catalogue
 };
 
@@ -29,6 +29,6 @@ absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text);
 const std::string& ProgramMark();
 
 // A record in its wire form.
-RecordCodec WireCodec();
+lookup::RecordCodec WireCodec();
 
 }  // namespace tune::server

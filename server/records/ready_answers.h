@@ -18,7 +18,7 @@ namespace tune::server {
 // Thread-safe.
 class ReadyAnswers {
  public:
-  static constexpr size_t kBytesMax = size_t{16} << 20;     // in all
+  static constexpr size_t kBytesMax = size_t{16} << 20;        // in all
   static constexpr size_t kAnswerBytesMax = size_t{64} << 10;  // with its question
 
   // What was kept at the same version of what is known; nothing at another.

@@ -14,32 +14,32 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/near_name.h"
+#include "base/status_macros.h"
 #include "db/large_store.h"
 #include "server/records/shipped_records.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/launch_sizes_of.h"
 #include "tuner/spelling.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
 
-DimMatch FromSpec(v1::DimMatch match) {
+lookup::DimMatch FromSpec(v1::DimMatch match) {
   switch (match) {
     case v1::DIM_MATCH_EXACT:
-      return DimMatch::kExact;
+      return lookup::DimMatch::kExact;
     case v1::DIM_MATCH_BUCKETED:
-      return DimMatch::kBucketed;
+      return lookup::DimMatch::kBucketed;
     case v1::DIM_MATCH_IGNORED:
-      return DimMatch::kIgnored;
+      return lookup::DimMatch::kIgnored;
     default:
-      return DimMatch::kNearest;
+      return lookup::DimMatch::kNearest;
   }
 }
 
-std::vector<KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels,
-                                     const IncludeRoots& include_roots) {
-  std::vector<KernelPolicy> policies;
+std::vector<lookup::KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels,
+                                             const IncludeRoots& include_roots) {
+  std::vector<lookup::KernelPolicy> policies;
   for (const auto& [name, kernel] : kernels) {
     policies.push_back(PolicyOf(name, *kernel, IncludeDigestOf(*kernel, include_roots)));
   }
@@ -92,21 +92,17 @@ std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_ro
   return include_roots.DigestOf({names.begin(), names.end()});
 }
 
-KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
-                      const std::string& include_digest) {
-  KernelPolicy policy{
+lookup::KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
+                              const std::string& include_digest) {
+  lookup::KernelPolicy policy{
       .kernel_name = name, .kernel_hash = kernel.hash(), .include_digest = include_digest};
   for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
   return policy;
 }
 
-absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(db::Store& store,
-                                                             const Catalogue& catalogue,
-                                                             const Devices& devices,
-                                                             SpaceSolver& solver,
-                                                             const KeptIndex& kept,
-                                                             IncludeRoots include_roots,
-                                                             GridsTime grids) {
+absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(
+    db::Store& store, const Catalogue& catalogue, const Devices& devices, SpaceSolver& solver,
+    const KeptIndex& kept, IncludeRoots include_roots, GridsTime grids) {
   std::unique_ptr<RecordBook> book(
       new RecordBook(store, catalogue, devices, solver, kept, std::move(include_roots), grids));
   auto kernels = std::make_shared<Kernels>();
@@ -158,7 +154,7 @@ absl::Status RecordBook::Learn(const std::string& name, const std::string& hash,
   return absl::OkStatus();
 }
 
-void RecordBook::LearnOrNote(const db::RecordRow& newest, Kernels& kernels) const {
+void RecordBook::LearnOrNote(const lookup::Record& newest, Kernels& kernels) const {
   const absl::Status status = Learn(newest.kernel_name, newest.key.kernel_hash, kernels);
   if (status.ok()) return;
   spdlog::error("records of {} are not used: {}", newest.kernel_name, status.ToString());
@@ -181,34 +177,34 @@ uint64_t RecordBook::version() const {
 absl::Status RecordBook::LoadKept() {
   db::LargeStore* const large = db::LargeStore::Of(store_);
   if (kept_.path.empty() || large == nullptr) return absl::NotFoundError("no index is kept");
-  ASSIGN_OR_RETURN(const auto file, RecordFile::Open(kept_.path, WireCodec()));
-  ASSIGN_OR_RETURN(const std::string text, LookupIndex::NoteOf(*file));
+  ASSIGN_OR_RETURN(const auto file, lookup::RecordFile::Open(kept_.path, WireCodec()));
+  ASSIGN_OR_RETURN(const std::string text, lookup::Index::NoteOf(*file));
   ASSIGN_OR_RETURN(IndexNote note, ParseIndexNote(text));
   if (note.program != ProgramMark()) return absl::NotFoundError("it is another program's");
   auto kernels = std::make_shared<Kernels>(*state().known.kernels);
   for (const auto& [name, hash] : note.kernels) RETURN_IF_ERROR(Learn(name, hash, *kernels));
-  ASSIGN_OR_RETURN(std::shared_ptr<const LookupIndex> index,
-                   LookupIndex::Open(file, PoliciesOf(*kernels, *include_roots_)));
+  ASSIGN_OR_RETURN(std::shared_ptr<const lookup::Index> index,
+                   lookup::Index::Open(file, PoliciesOf(*kernels, *include_roots_)));
   ASSIGN_OR_RETURN(const std::string fingerprint,
                    large->FingerprintOfRecords(index->snapshot_id()));
   if (note.store != fingerprint) return absl::NotFoundError("the store has other records");
   Complete(note.settled_sweep);
-  ASSIGN_OR_RETURN(std::vector<db::RecordRow> newer, large->RecordsAfter(index->snapshot_id()));
-  auto devices = std::make_shared<SeenDevices>(std::move(note.devices));
-  std::vector<LookupIndex::Record> added;
-  for (db::RecordRow& record : newer) {
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> newer, large->RecordsAfter(index->snapshot_id()));
+  auto devices = std::make_shared<lookup::SeenDevices>(std::move(note.devices));
+  std::vector<lookup::RecordPtr> added;
+  for (lookup::Record& record : newer) {
     LearnOrNote(record, *kernels);
     (*devices)[record.key.device_name] = {record.key.target, record.id};
-    added.push_back(std::make_shared<const db::RecordRow>(std::move(record)));
+    added.push_back(std::make_shared<const lookup::Record>(std::move(record)));
   }
-  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
+  const std::vector<lookup::KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
   index = index->With(added, policies);
-  ASSIGN_OR_RETURN(std::vector<db::RecordRow> newest, large->NewestRecords(kGridRecordsMax));
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> newest, large->NewestRecords(kGridRecordsMax));
   std::reverse(newest.begin(), newest.end());
-  std::vector<db::RecordRow> with_shipped = WithShipped(shipped_, std::move(newest));
-  std::vector<LookupIndex::Record> speaking;
+  std::vector<lookup::Record> with_shipped = WithShipped(shipped_, std::move(newest));
+  std::vector<lookup::RecordPtr> speaking;
   for (auto record = with_shipped.rbegin(); record != with_shipped.rend(); ++record) {
-    speaking.push_back(std::make_shared<const db::RecordRow>(std::move(*record)));
+    speaking.push_back(std::make_shared<const lookup::Record>(std::move(*record)));
   }
   std::shared_ptr<const ShapeGrids> grids =
       ShapeGrids::Build(speaking, policies, GridSources(kernels));
@@ -221,20 +217,20 @@ absl::Status RecordBook::LoadKept() {
 }
 
 absl::Status RecordBook::Load() {
-  ASSIGN_OR_RETURN(std::vector<db::RecordRow> own, store_.CurrentRecords());
-  std::vector<db::RecordRow> records = WithShipped(shipped_, std::move(own));
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> own, store_.CurrentRecords());
+  std::vector<lookup::Record> records = WithShipped(shipped_, std::move(own));
   auto kernels = std::make_shared<Kernels>(*state().known.kernels);
-  auto devices = std::make_shared<SeenDevices>();
+  auto devices = std::make_shared<lookup::SeenDevices>();
   std::set<std::string> learned;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
     if (!IsShipped(*record) && learned.insert(record->kernel_name).second) {
       LearnOrNote(*record, *kernels);
     }
-    SeenDevice& device = (*devices)[record->key.device_name];
+    lookup::SeenDevice& device = (*devices)[record->key.device_name];
     if (device.target.empty()) device = {record->key.target, record->id};
   }
-  const std::vector<KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
-  std::shared_ptr<const LookupIndex> index = LookupIndex::Build(std::move(records), policies);
+  const std::vector<lookup::KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
+  std::shared_ptr<const lookup::Index> index = lookup::Index::Build(std::move(records), policies);
   std::shared_ptr<const ShapeGrids> grids =
       ShapeGrids::Build(index->Records(), policies, GridSources(kernels));
   SetState({.known = {.index = std::move(index),
@@ -247,7 +243,7 @@ absl::Status RecordBook::Load() {
 
 void RecordBook::KeepIfWorthwhile() {
   if (kept_.path.empty() || !store_.writable()) return;
-  const std::shared_ptr<const LookupIndex> index = snapshot();
+  const std::shared_ptr<const lookup::Index> index = snapshot();
   const size_t unsaved = index->unsaved_count();
   const bool has_file = unsaved < index->record_count();
   if (unsaved < (has_file ? kept_.worth_another : kept_.worth_a_file) || keeping_.exchange(true))
@@ -279,38 +275,39 @@ absl::Status RecordBook::Keep(const Cancelled& cancelled) {
   for (const auto& [name, kernel] : *before.known.kernels) {
     if (!catalogue_.kernels().contains(name)) note.kernels[name] = kernel->hash();
   }
-  const RecordCodec codec = WireCodec();
+  const lookup::RecordCodec codec = WireCodec();
   RETURN_IF_ERROR(before.known.index->Save(kept_.path, ToText(note), codec, cancelled));
-  ASSIGN_OR_RETURN(const auto file, RecordFile::Open(kept_.path, codec));
+  ASSIGN_OR_RETURN(const auto file, lookup::RecordFile::Open(kept_.path, codec));
   // From here on what was written is answered from, and what was published meanwhile.
   std::lock_guard publish_lock(publish_mutex_);
   State now = state();
-  const std::vector<KernelPolicy> policies = PoliciesOf(*now.known.kernels, *include_roots_);
-  ASSIGN_OR_RETURN(std::shared_ptr<const LookupIndex> index, LookupIndex::Open(file, policies));
+  const std::vector<lookup::KernelPolicy> policies =
+      PoliciesOf(*now.known.kernels, *include_roots_);
+  ASSIGN_OR_RETURN(std::shared_ptr<const lookup::Index> index, lookup::Index::Open(file, policies));
   now.known.index = index->With(now.known.index->UnsavedSince(index->snapshot_id()), policies);
   SetState(std::move(now));
   return absl::OkStatus();
 }
 
-absl::Status RecordBook::Publish(db::RecordRow record, const db::SweepRow* done) {
+absl::Status RecordBook::Publish(lookup::Record record, const db::SweepRow* done) {
   std::lock_guard publish_lock(publish_mutex_);
   const State before = state();
   auto kernels = std::make_shared<Kernels>(*before.known.kernels);
   RETURN_IF_ERROR(Learn(record.kernel_name, record.key.kernel_hash, *kernels));
   // From here on nothing fails: what the store has is answered from.
   ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record, done));
-  auto devices = std::make_shared<SeenDevices>(*before.devices);
+  auto devices = std::make_shared<lookup::SeenDevices>(*before.devices);
   (*devices)[record.key.device_name] = {record.key.target, record.id};
   const auto kernel = kernels->find(record.kernel_name);
-  const KernelPolicy policy = kernel != kernels->end()
-                                  ? PolicyOf(kernel->first, *kernel->second,
-                                             IncludeDigestOf(*kernel->second, *include_roots_))
-                                  : KernelPolicy{.kernel_name = record.kernel_name};
+  const lookup::KernelPolicy policy =
+      kernel != kernels->end() ? PolicyOf(kernel->first, *kernel->second,
+                                          IncludeDigestOf(*kernel->second, *include_roots_))
+                               : lookup::KernelPolicy{.kernel_name = record.kernel_name};
   record.trial.measurement.samples_ns = {};
-  std::shared_ptr<const ShapeGrids> grids = before.known.grids->With(
-      std::make_shared<const db::RecordRow>(record), PoliciesOf(*kernels, *include_roots_),
-      GridSources(kernels));
-  std::shared_ptr<const LookupIndex> index = before.known.index->With(std::move(record), policy);
+  std::shared_ptr<const ShapeGrids> grids =
+      before.known.grids->With(std::make_shared<const lookup::Record>(record),
+                               PoliciesOf(*kernels, *include_roots_), GridSources(kernels));
+  std::shared_ptr<const lookup::Index> index = before.known.index->With(std::move(record), policy);
   SetState({.known = {.index = std::move(index),
                       .kernels = std::move(kernels),
                       .grids = std::move(grids),
@@ -334,14 +331,14 @@ const ShippedSweeps& RecordBook::shipped_sweeps() const {
 }
 
 ShapeGrids::Sources RecordBook::GridSources(std::shared_ptr<const Kernels> kernels) const {
-  using Configs = std::vector<db::TimedConfig>;
-  const auto read = [this](const db::RecordRow& record,
+  using Configs = std::vector<lookup::TimedConfig>;
+  const auto read = [this](const lookup::Record& record,
                            uint32_t limit) -> absl::StatusOr<Configs> {
     if (!IsShipped(record)) return store_.FastestOfKey(record.key, limit);
     const ShippedSweeps::Sweep* sweep = shipped_sweeps().Of(record);
     return sweep != nullptr ? sweep->Configs(limit) : Configs();
   };
-  const auto launches = [kernels](const db::RecordRow& record) -> std::shared_ptr<LaunchSizes> {
+  const auto launches = [kernels](const lookup::Record& record) -> std::shared_ptr<LaunchSizes> {
     const auto kernel = kernels->find(record.kernel_name);
     if (kernel == kernels->end() || kernel->second->hash() != record.key.kernel_hash)
       return nullptr;
@@ -356,10 +353,10 @@ RecordBook::State RecordBook::state() const {
   return state_;
 }
 
-std::shared_ptr<const LookupIndex> RecordBook::snapshot() const { return state().known.index; }
+std::shared_ptr<const lookup::Index> RecordBook::snapshot() const { return state().known.index; }
 
 absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& asked,
-                                                      const SeenDevices& seen) const {
+                                                      const lookup::SeenDevices& seen) const {
   const std::string device = DeviceIdOf(asked);
   const std::shared_ptr<const std::vector<DeviceStatus>> known = devices_.Known();
   const auto is_asked = [&device](const DeviceStatus& status) {
@@ -378,29 +375,29 @@ absl::StatusOr<RecordBook::Place> RecordBook::PlaceOf(const std::string& asked,
     return !status.model.empty() && status.info.name.empty() &&
            (device.empty() || is_asked(status));
   });
-  RecordedPlace recorded =
-      PlaceByRecords(unopened == known->end() ? device : unopened->model, seen);
+  lookup::RecordedPlace recorded =
+      lookup::PlaceByRecords(unopened == known->end() ? device : unopened->model, seen);
   Place place{.device_name = std::move(recorded.device), .note = std::move(recorded.note)};
   ASSIGN_OR_RETURN(place.traits, TargetTraitsFor(recorded.target));
   return place;
 }
 
-Expectation RecordBook::AskOthers(const LookupQuery& query, const Kernel& kernel,
-                                  const TargetTraits& traits, const Knowledge& known,
-                                  AcceptConfig accept, LookupAnswer& match) const {
-  LookupQuery of_source = query;
+lookup::Expectation RecordBook::AskOthers(const lookup::Query& query, const Kernel& kernel,
+                                          const TargetTraits& traits, const Knowledge& known,
+                                          AcceptConfig accept, lookup::Answer& match) const {
+  lookup::Query of_source = query;
   of_source.kernel_hash = kernel.hash();
-  const KernelPolicy policy =
+  const lookup::KernelPolicy policy =
       PolicyOf(query.kernel_name, kernel, IncludeDigestOf(kernel, *include_roots_));
-  std::vector<SpeakingGrid> grids = known.grids->Speaking(of_source, policy);
+  std::vector<lookup::SpeakingGrid> grids = known.grids->Speaking(of_source, policy);
   std::optional<LaunchSizes> launches;  // made when the first is asked for
-  for (SpeakingGrid& grid : grids) {
+  for (lookup::SpeakingGrid& grid : grids) {
     grid.blocks_of = [&](const Config& config) {
       if (!launches) launches = LaunchSizesOf(kernel, query.problem, traits.target);
       return launches->Blocks(config);
     };
   }
-  return AskGrids(std::move(grids), of_source, policy, kernel.hash(), accept, match);
+  return lookup::AskGrids(std::move(grids), of_source, policy, kernel.hash(), accept, match);
 }
 
 absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
@@ -425,22 +422,22 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
   ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));
   ASSIGN_OR_RETURN(Problem problem,
                    kernel.MakeProblem(query.dims, query.dtype, place.traits.target));
-  const LookupQuery index_query{.kernel_name = found->first,
-                                .kernel_hash = query.kernel_hash,
-                                .problem = problem,
-                                .device_name = place.device_name,
-                                .target = place.traits.target,
-                                .driver = place.driver};
+  const lookup::Query index_query{.kernel_name = found->first,
+                                  .kernel_hash = query.kernel_hash,
+                                  .problem = problem,
+                                  .device_name = place.device_name,
+                                  .target = place.traits.target,
+                                  .driver = place.driver};
   ValidConfigs valid(kernel, problem, place.traits);
   const auto is_valid = [&](const Config& config) { return valid.Have(config); };
-  const auto runs = [&](const db::RecordRow& record) {
+  const auto runs = [&](const lookup::Record& record) {
     const bool same = record.key.kernel_hash == kernel.hash() && record.key.problem == problem;
     return same || valid.Have(record.trial.config);
   };
-  LookupAnswer match = state.known.index->Lookup(index_query, runs);
-  Expectation expectation;
-  if (match.match == Match::kExact) {
-    expectation = ExpectMeasured(*match.record);
+  lookup::Answer match = state.known.index->Lookup(index_query, runs);
+  lookup::Expectation expectation;
+  if (match.match == lookup::Match::kExact) {
+    expectation = lookup::ExpectMeasured(*match.record);
   } else if (query.kernel_hash.empty() || query.kernel_hash == kernel.hash()) {
     expectation = AskOthers(index_query, kernel, place.traits, state.known, is_valid, match);
   }

@@ -17,11 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "db/store.h"
+#include "lookup/index.h"
+#include "lookup/record.h"
 #include "server/devices/devices.h"
 #include "server/kernels/catalogue.h"
 #include "server/kernels/space_solver.h"
 #include "server/records/kept_index.h"
-#include "server/records/lookup/index.h"
 #include "server/records/safe_configs.h"
 #include "server/records/shape_grids.h"
 #include "server/records/shipped_sweeps.h"
@@ -43,35 +44,35 @@ struct RecordQuery {
 std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_roots);
 
 // How a look-up matches the dims and headers of the kernel of that name.
-KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
-                      const std::string& include_digest);
+lookup::KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
+                              const std::string& include_digest);
 
 // Of this very source, in whichever name space there are records of it.
 RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device);
 
 struct RecordAnswer {
   Config config;
-  Match match = Match::kNone;  // kNone: the spec's default config
+  lookup::Match match = lookup::Match::kNone;  // kNone: the spec's default config
   std::string reason;
-  std::shared_ptr<const db::RecordRow> record;  // null for kNone
+  std::shared_ptr<const lookup::Record> record;  // null for kNone
   // The same as a v1::Record on the wire, for as long as the snapshot lives; empty: not at hand.
   absl::string_view record_on_wire;
-  Expectation expectation;
-  std::shared_ptr<const LookupIndex> snapshot;
+  lookup::Expectation expectation;
+  std::shared_ptr<const lookup::Index> snapshot;
   // What was asked for, defaults filled in.
   std::string kernel_name;
   std::shared_ptr<const Kernel> kernel;
   Problem problem;
   std::string device_name;
   TargetTraits traits;
-  std::string driver;  // of the device; empty: it is not of this host
+  std::string driver;          // of the device; empty: it is not of this host
   std::string include_digest;  // as KernelPolicy has it
 };
 
 // What look-ups are answered from. Never changes.
 struct Knowledge {
   using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name, in its space
-  std::shared_ptr<const LookupIndex> index;
+  std::shared_ptr<const lookup::Index> index;
   std::shared_ptr<const Kernels> kernels;
   std::shared_ptr<const ShapeGrids> grids;
   std::shared_ptr<const IncludeRoots> include_roots;
@@ -92,18 +93,15 @@ enum class GridsTime { kAtOnce, kWhenAsked };
 class RecordBook {
  public:
   // Completes what a crash may have left unpublished. All must outlive the book.
-  static absl::StatusOr<std::unique_ptr<RecordBook>> Open(db::Store& store,
-                                                          const Catalogue& catalogue,
-                                                          const Devices& devices,
-                                                          SpaceSolver& solver,
-                                                          const KeptIndex& kept = {},
-                                                          IncludeRoots include_roots = {},
-                                                          GridsTime grids = GridsTime::kAtOnce);
+  static absl::StatusOr<std::unique_ptr<RecordBook>> Open(
+      db::Store& store, const Catalogue& catalogue, const Devices& devices, SpaceSolver& solver,
+      const KeptIndex& kept = {}, IncludeRoots include_roots = {},
+      GridsTime grids = GridsTime::kAtOnce);
 
   // Stores the record and answers look-ups with it from then on, or neither. `done`: as
   // Store::PublishRecord. The same again is no error: one that ended with DEADLINE_EXCEEDED may be
   // in the store, and may be repeated.
-  absl::Status Publish(db::RecordRow record, const db::SweepRow* done = nullptr);
+  absl::Status Publish(lookup::Record record, const db::SweepRow* done = nullptr);
 
   // Called after each publish, by its thread: must return at once. REQUIRES: nothing is published
   // yet.
@@ -130,7 +128,7 @@ class RecordBook {
     keeper_.Stop();
   }
 
-  std::shared_ptr<const LookupIndex> snapshot() const;
+  std::shared_ptr<const lookup::Index> snapshot() const;
   // Read when first asked for: most commands do not ask. Empty if they cannot be read, which the
   // tests refuse.
   const ShippedSweeps& shipped_sweeps() const;
@@ -140,7 +138,7 @@ class RecordBook {
   using Kernels = Knowledge::Kernels;
   struct State {
     Knowledge known;
-    std::shared_ptr<const SeenDevices> devices;
+    std::shared_ptr<const lookup::SeenDevices> devices;
   };
   // The device a query is about.
   struct Place {
@@ -177,20 +175,21 @@ class RecordBook {
   // Kernels that are not in the catalogue are known by their newest record's source.
   absl::Status Learn(const std::string& name, const std::string& hash, Kernels& kernels) const;
   // The same; those whose source cannot be read are noted.
-  void LearnOrNote(const db::RecordRow& newest, Kernels& kernels) const;
+  void LearnOrNote(const lookup::Record& newest, Kernels& kernels) const;
   void SetState(State state);
   // Has the index kept if much of it is in no file.
   void KeepIfWorthwhile();
   absl::Status Keep(const Cancelled& cancelled);
   State state() const;
-  absl::StatusOr<Place> PlaceOf(const std::string& device, const SeenDevices& seen) const;
+  absl::StatusOr<Place> PlaceOf(const std::string& device, const lookup::SeenDevices& seen) const;
   absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
                                       const Cancelled& cancelled) const;
   // What the sweeps of others say where the problem itself was not tuned; completes `match`. They
   // choose among configs that `accept` takes.
-  Expectation AskOthers(const LookupQuery& query, const Kernel& kernel, const TargetTraits& traits,
-                        const Knowledge& known, AcceptConfig accept, LookupAnswer& match) const;
+  lookup::Expectation AskOthers(const lookup::Query& query, const Kernel& kernel,
+                                const TargetTraits& traits, const Knowledge& known,
+                                AcceptConfig accept, lookup::Answer& match) const;
   // What grids are made of. This must outlive them.
   ShapeGrids::Sources GridSources(std::shared_ptr<const Kernels> kernels) const;
 
@@ -201,14 +200,14 @@ class RecordBook {
   const KeptIndex kept_;
   const std::shared_ptr<const IncludeRoots> include_roots_;
   const GridsTime grids_;
-  int64_t settled_sweep_ = 0;           // all up to it had been published when the book was opened
-  std::vector<db::RecordRow> shipped_;  // under the store's own
+  int64_t settled_sweep_ = 0;            // all up to it had been published when the book was opened
+  std::vector<lookup::Record> shipped_;  // under the store's own
   mutable std::once_flag shipped_sweeps_once_;
   mutable ShippedSweeps shipped_sweeps_;
   std::function<void()> published_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;
-  State state_;  // guarded by mutex_
+  State state_;                              // guarded by mutex_
   std::atomic<uint64_t> state_version_ = 0;  // grows after each change of it
   std::atomic<bool> keeping_ = false;
   // The last: it uses all of the above.

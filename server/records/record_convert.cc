@@ -3,14 +3,14 @@
 
 #include <string>
 
+#include "base/status_macros.h"
 #include "server/wire/nouns.h"
 #include "server/wire/wire_reader.h"
-#include "tuner/status_macros.h"
 #include "tuner/sweep/winner.h"
 
 namespace tune::server {
 
-v1::Record ToProto(const db::RecordRow& record) {
+v1::Record ToProto(const lookup::Record& record) {
   const Trial& trial = record.trial;
   auto proto = Encoded<v1::Record>(record, {"key", "trial"});
   Encode(record.key, proto);
@@ -24,8 +24,8 @@ v1::Record ToProto(const db::RecordRow& record) {
   return proto;
 }
 
-absl::StatusOr<db::RecordRow> FromProto(const v1::Record& proto) {
-  ASSIGN_OR_RETURN(db::RecordRow record, Decoded<db::RecordRow>(proto, {"key", "trial"}));
+absl::StatusOr<lookup::Record> FromProto(const v1::Record& proto) {
+  ASSIGN_OR_RETURN(lookup::Record record, Decoded<lookup::Record>(proto, {"key", "trial"}));
   RETURN_IF_ERROR(Decode(proto, record.key));
   Trial& trial = record.trial;
   trial.id = proto.trial_id();
@@ -38,14 +38,14 @@ absl::StatusOr<db::RecordRow> FromProto(const v1::Record& proto) {
   return record;
 }
 
-absl::StatusOr<db::RecordRow> RecordFromWire(absl::string_view bytes) {
+absl::StatusOr<lookup::Record> RecordFromWire(absl::string_view bytes) {
   const google::protobuf::Descriptor& message = *v1::Record::descriptor();
-  const auto& of_record = wire::NumberedPlacesOf<db::RecordRow>(message, {"key", "trial"});
-  const auto& of_key = wire::NumberedPlacesOf<db::TrialKey>(message);
+  const auto& of_record = wire::NumberedPlacesOf<lookup::Record>(message, {"key", "trial"});
+  const auto& of_key = wire::NumberedPlacesOf<TrialKey>(message);
   const auto& of_trial = wire::NumberedPlacesOf<Trial>(
-      message, {"id", "purpose", "outcome", "message", "error", "compile_seconds",
-                "compile_cached", "may_pass", "evaluate_seconds", "finished_unix_ms"});
-  db::RecordRow record;
+      message, {"id", "purpose", "outcome", "message", "error", "compile_seconds", "compile_cached",
+                "may_pass", "evaluate_seconds", "finished_unix_ms"});
+  lookup::Record record;
   const auto read = [&](wire::Input& input, uint32_t tag) {
     using wire::FieldRead;
     FieldRead done = wire::ReadField(input, tag, of_record, record);
@@ -62,7 +62,7 @@ absl::StatusOr<db::RecordRow> RecordFromWire(absl::string_view bytes) {
   return absl::DataLossError("a record's bytes cannot be read");
 }
 
-void AddRecord(const db::RecordRow& record, absl::string_view on_wire,
+void AddRecord(const lookup::Record& record, absl::string_view on_wire,
                v1::LookupResponse& response) {
   if (on_wire.empty()) {
     *response.mutable_record() = ToProto(record);

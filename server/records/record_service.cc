@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/records/explanation.h"
 #include "server/records/record_convert.h"
@@ -18,7 +19,6 @@
 #include "server/wire/nouns.h"
 #include "server/wire/utf8.h"
 #include "tuner/language.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -60,7 +60,6 @@ void AddLaunches(const RecordAnswer& answer, v1::LookupResponse& response) {
   }
 }
 
-
 absl::string_view TextOf(const grpc::Slice& bytes) {
   return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
 }
@@ -76,12 +75,12 @@ absl::Status ToBytes(const v1::LookupResponse& response, grpc::ByteBuffer& bytes
 absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact,
                   v1::LookupResponse& response) {
   RETURN_IF_ERROR(answer.status());
-  if (require_exact && answer->match != Match::kExact) {
+  if (require_exact && answer->match != lookup::Match::kExact) {
     return absl::FailedPreconditionError(absl::StrCat("no exact record: ", answer->reason));
   }
   Encode(answer->config, *response.mutable_config());
-  response.set_match(answer->match == Match::kNone ? v1::MATCH_DEFAULT
-                                                   : static_cast<v1::Match>(answer->match));
+  response.set_match(answer->match == lookup::Match::kNone ? v1::MATCH_DEFAULT
+                                                           : static_cast<v1::Match>(answer->match));
   response.set_reason(answer->reason);
   if (answer->record != nullptr) AddRecord(*answer->record, answer->record_on_wire, response);
   response.set_snapshot_id(answer->snapshot->snapshot_id());
@@ -94,8 +93,7 @@ absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact
 
 // What was asked, for as long as the answer takes.
 struct RecordService::Question {
-  Question(uint64_t of_version, grpc::Slice slice)
-      : version(of_version), bytes(std::move(slice)) {}
+  Question(uint64_t of_version, grpc::Slice slice) : version(of_version), bytes(std::move(slice)) {}
 
   const uint64_t version;  // of what was known before
   const grpc::Slice bytes;
@@ -104,8 +102,7 @@ struct RecordService::Question {
   v1::LookupRequest& request = *google::protobuf::Arena::CreateMessage<v1::LookupRequest>(&arena);
 };
 
-absl::Status RecordService::AnswerTo(Question& question,
-                                     const absl::StatusOr<RecordAnswer>& found,
+absl::Status RecordService::AnswerTo(Question& question, const absl::StatusOr<RecordAnswer>& found,
                                      grpc::ByteBuffer& answer) {
   auto& response = *google::protobuf::Arena::CreateMessage<v1::LookupResponse>(&question.arena);
   RETURN_IF_ERROR(Fill(found, question.request.require_exact(), response));
@@ -138,8 +135,7 @@ grpc::ServerUnaryReactor* RecordService::Lookup(grpc::CallbackServerContext* con
     return sent;
   }
   return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
-    const absl::Status status =
-        AnswerTo(*question, records_.Lookup(query, cancelled), *response);
+    const absl::Status status = AnswerTo(*question, records_.Lookup(query, cancelled), *response);
     if (status.ok()) ready_.Keep(TextOf(question->bytes), version, *response);
     return status;
   });
@@ -198,9 +194,9 @@ grpc::ServerUnaryReactor* RecordService::ListRecords(grpc::CallbackServerContext
                                absl::StrCat("limit ", limit, " is over ", kRecordsListed)));
   }
   return AnswerOn(executors_.reads, context, [=, this] {
-    const std::shared_ptr<const LookupIndex> snapshot = records_.snapshot();
+    const std::shared_ptr<const lookup::Index> snapshot = records_.snapshot();
     const std::string& kernel = request->kernel_name();
-    const std::vector<LookupIndex::Record> all =
+    const std::vector<lookup::RecordPtr> all =
         kernel.empty() ? snapshot->Records() : snapshot->Records(kernel);
     const size_t first = std::min<size_t>(request->first(), all.size());
     const size_t end = std::min<size_t>(first + limit, all.size());
@@ -217,14 +213,12 @@ grpc::ServerUnaryReactor* RecordService::Explain(grpc::CallbackServerContext* co
   return AnswerOn(executors_.waiting, context, kLookupCap, [=, this](const Cancelled& cancelled) {
     const absl::StatusOr<RecordAnswer> answer =
         records_.Lookup(QueryOf(request->question()), cancelled);
-    RETURN_IF_ERROR(Fill(answer, request->question().require_exact(),
-                         *response->mutable_answer()));
+    RETURN_IF_ERROR(Fill(answer, request->question().require_exact(), *response->mutable_answer()));
     *response->mutable_problem() = ToProto(answer->problem);
     response->set_device_name(answer->device_name);
     response->set_target(answer->traits.target);
     const uint32_t most = request->most() == 0 ? kComparedRecords : request->most();
-    for (const Candidate& one :
-         CompareWithRecords(*answer, std::min(most, kComparedRecordsMax))) {
+    for (const Candidate& one : CompareWithRecords(*answer, std::min(most, kComparedRecordsMax))) {
       Encode(one, *response->add_candidates());
     }
     return absl::OkStatus();
@@ -237,12 +231,11 @@ absl::Status RecordService::CheckMayRead(const std::string& artifact) const {
   if (name_spaces.empty() || std::any_of(name_spaces.begin(), name_spaces.end(), SeesWordsOf)) {
     return absl::OkStatus();
   }
-  return WithReason(
-      absl::PermissionDeniedError(absl::StrCat(
-          "artifact ", artifact, " is of a record of ", name_spaces.front(),
-          "'s: it is read with a token or as a user of that name, or by an operator; "
-          "docs/access.md says why")),
-      v1::ERROR_REASON_NOT_ALLOWED);
+  return WithReason(absl::PermissionDeniedError(absl::StrCat(
+                        "artifact ", artifact, " is of a record of ", name_spaces.front(),
+                        "'s: it is read with a token or as a user of that name, or by an operator; "
+                        "docs/access.md says why")),
+                    v1::ERROR_REASON_NOT_ALLOWED);
 }
 
 grpc::ServerUnaryReactor* RecordService::ReadArtifact(grpc::CallbackServerContext* context,

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "server/access/principals.h"
 #include "server/artifacts/artifact_folder.h"
-#include "server/rpc/executor.h"
 #include "server/records/ready_answers.h"
 #include "server/records/record_book.h"
 #include "server/records/recorded_miss.h"
+#include "server/rpc/executor.h"
 #include "tune/v1/record.grpc.pb.h"
 
 namespace tune::server {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/cancelled.h"
+#include "base/fields.h"
 #include "server/records/record_book.h"
-#include "tuner/cancelled.h"
-#include "tuner/fields.h"
 
 namespace tune::server {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -30,8 +30,7 @@ std::string WhatBreaks(const Kernel& kernel, const absl::Status& invalid) {
 
 }  // namespace
 
-std::optional<absl::StatusOr<SafeConfigs::Safe>> SafeConfigs::Known(
-    const Wanted& wanted) const {
+std::optional<absl::StatusOr<SafeConfigs::Safe>> SafeConfigs::Known(const Wanted& wanted) const {
   std::lock_guard lock(mutex_);
   const auto it = found_.find(KeyOf(wanted));
   return it == found_.end() ? std::nullopt : it->second;

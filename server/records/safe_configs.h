@@ -11,9 +11,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/rpc/executor.h"
+#include "base/cancelled.h"
 #include "server/kernels/space_solver.h"
-#include "tuner/cancelled.h"
+#include "server/rpc/executor.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {

@@ -17,9 +17,9 @@ namespace {
 
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 
-DimMatch MatchOf(const KernelPolicy& policy, const std::string& dim) {
+lookup::DimMatch MatchOf(const lookup::KernelPolicy& policy, const std::string& dim) {
   const auto found = policy.dims.find(dim);
-  return found == policy.dims.end() ? DimMatch::kNearest : found->second;
+  return found == policy.dims.end() ? lookup::DimMatch::kNearest : found->second;
 }
 
 // A problem as a place in a grid.
@@ -34,12 +34,12 @@ struct Place {
   }
 };
 
-Place PlaceOf(const Problem& problem, const KernelPolicy& policy) {
+Place PlaceOf(const Problem& problem, const lookup::KernelPolicy& policy) {
   Place place;
   for (const auto& dim : problem.dims) {
-    const DimMatch match = MatchOf(policy, dim.first);
-    if (match == DimMatch::kIgnored) continue;
-    (match == DimMatch::kExact ? place.fixed : place.axes).push_back(dim);
+    const lookup::DimMatch match = MatchOf(policy, dim.first);
+    if (match == lookup::DimMatch::kIgnored) continue;
+    (match == lookup::DimMatch::kExact ? place.fixed : place.axes).push_back(dim);
   }
   std::sort(place.fixed.begin(), place.fixed.end());
   std::sort(place.axes.begin(), place.axes.end());
@@ -56,14 +56,14 @@ std::string FamilyKey(const std::string& kernel_name, const std::string& kernel_
 }
 
 // The launches of a record's configs; null where they are not known, or say nothing of the device.
-std::shared_ptr<LaunchSizes> LaunchesOf(const db::RecordRow& record, const TargetTraits& traits,
+std::shared_ptr<LaunchSizes> LaunchesOf(const lookup::Record& record, const TargetTraits& traits,
                                         const ShapeGrids::Sources& sources) {
   if (traits.sm == 0 || !sources.launches) return nullptr;
   return sources.launches(record);
 }
 
 // How many blocks of a config a multiprocessor holds; 0: not known.
-int64_t ResidentsOf(const db::TimedConfig& one, const TargetTraits& traits,
+int64_t ResidentsOf(const lookup::TimedConfig& one, const TargetTraits& traits,
                     LaunchSizes* launches) {
   if (launches == nullptr) return 0;
   const LaunchSize size = launches->Of(one.config);
@@ -75,10 +75,10 @@ int64_t ResidentsOf(const db::TimedConfig& one, const TargetTraits& traits,
 }
 
 // The winner of a sweep comes first, as it was confirmed, whatever its search had measured.
-SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
+SweptShape SweptShapeOf(const lookup::Record& record, const Place& place,
                         const TargetTraits& traits, const ShapeGrids::Sources& sources) {
   SweptShape swept{.dims = place.values(), .has_more = true};
-  std::vector<db::TimedConfig> searched;
+  std::vector<lookup::TimedConfig> searched;
   if (auto found = sources.read(record, kGridConfigsRead + 1); found.ok()) {
     searched = *std::move(found);
     swept.has_more = searched.empty() || searched.size() > kGridConfigsRead;
@@ -90,19 +90,19 @@ SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
     swept.blocks_of = [launches](const Config& config) { return launches->Blocks(config); };
   }
   const Resources& resources = record.trial.resources;
-  const db::TimedConfig winner{.config = record.trial.config,
-                               .latency_ns_median = searched.empty()
-                                                        ? record.trial.measurement.latency_ns_median
-                                                        : searched.front().latency_ns_median,
-                               .registers = resources.registers,
-                               .static_shared_bytes = resources.static_shared_bytes,
-                               .dynamic_shared_bytes = resources.dynamic_shared_bytes};
-  const auto add = [&](const db::TimedConfig& one) {
+  const lookup::TimedConfig winner{
+      .config = record.trial.config,
+      .latency_ns_median = searched.empty() ? record.trial.measurement.latency_ns_median
+                                            : searched.front().latency_ns_median,
+      .registers = resources.registers,
+      .static_shared_bytes = resources.static_shared_bytes,
+      .dynamic_shared_bytes = resources.dynamic_shared_bytes};
+  const auto add = [&](const lookup::TimedConfig& one) {
     swept.configs.push_back(
         {one.config, one.latency_ns_median, ResidentsOf(one, traits, launches.get())});
   };
   add(winner);
-  for (const db::TimedConfig& one : searched) {
+  for (const lookup::TimedConfig& one : searched) {
     if (swept.configs.size() == kGridConfigsRead) break;
     if (one.config != winner.config) add(one);
   }
@@ -110,11 +110,11 @@ SweptShape SweptShapeOf(const db::RecordRow& record, const Place& place,
 }
 
 // The newest record of each shape, at most kGridShapesMax. `records` are of one grid, newest first.
-std::vector<LookupIndex::Record> NewestOfShapes(const std::vector<LookupIndex::Record>& records,
-                                                const KernelPolicy& policy) {
+std::vector<lookup::RecordPtr> NewestOfShapes(const std::vector<lookup::RecordPtr>& records,
+                                              const lookup::KernelPolicy& policy) {
   std::set<std::vector<int64_t>> shapes;
-  std::vector<LookupIndex::Record> newest;
-  for (const LookupIndex::Record& record : records) {
+  std::vector<lookup::RecordPtr> newest;
+  for (const lookup::RecordPtr& record : records) {
     if (newest.size() == kGridShapesMax) break;
     const bool added = shapes.insert(PlaceOf(record->key.problem, policy).values()).second;
     if (added) newest.push_back(record);
@@ -122,15 +122,15 @@ std::vector<LookupIndex::Record> NewestOfShapes(const std::vector<LookupIndex::R
   return newest;
 }
 
-std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record>& records,
-                                           const KernelPolicy& policy,
+std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<lookup::RecordPtr>& records,
+                                           const lookup::KernelPolicy& policy,
                                            const ShapeGrids::Sources& sources) {
-  const db::TrialKey& key = records.front()->key;
+  const TrialKey& key = records.front()->key;
   const Place place = PlaceOf(key.problem, policy);
   const TargetTraits traits = TargetTraitsFor(key.target).value_or(TargetTraits());
-  std::map<std::vector<int64_t>, LookupIndex::Record> by_dims;
+  std::map<std::vector<int64_t>, lookup::RecordPtr> by_dims;
   std::vector<SweptShape> sweeps;
-  for (const LookupIndex::Record& record : records) {
+  for (const lookup::RecordPtr& record : records) {
     const Place there = PlaceOf(record->key.problem, policy);
     by_dims.emplace(there.values(), record);
     sweeps.push_back(SweptShapeOf(*record, there, traits, sources));
@@ -151,18 +151,19 @@ std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<LookupIndex::Record
   return made;
 }
 
-bool SpeaksForOthers(const db::RecordRow& record, const KernelPolicy& policy) {
+bool SpeaksForOthers(const lookup::Record& record, const lookup::KernelPolicy& policy) {
   return record.key.kernel_hash == policy.kernel_hash && policy.HasHeadersOf(record.key) &&
          record.key.cache_mode == CacheMode::kCold;
 }
 
-std::string FamilyKey(const LookupQuery& query, const Place& place) {
+std::string FamilyKey(const lookup::Query& query, const Place& place) {
   return FamilyKey(query.kernel_name, query.kernel_hash, query.target, query.problem, place);
 }
 
-std::map<std::string, const KernelPolicy*> ByKernel(const std::vector<KernelPolicy>& policies) {
-  std::map<std::string, const KernelPolicy*> by_kernel;
-  for (const KernelPolicy& policy : policies) by_kernel[policy.kernel_name] = &policy;
+std::map<std::string, const lookup::KernelPolicy*> ByKernel(
+    const std::vector<lookup::KernelPolicy>& policies) {
+  std::map<std::string, const lookup::KernelPolicy*> by_kernel;
+  for (const lookup::KernelPolicy& policy : policies) by_kernel[policy.kernel_name] = &policy;
   return by_kernel;
 }
 
@@ -172,11 +173,11 @@ std::map<std::string, const KernelPolicy*> ByKernel(const std::vector<KernelPoli
 class LazyGrid {
  public:
   // REQUIRES: records of one grid, newest first, at least one.
-  LazyGrid(const std::vector<LookupIndex::Record>& records, const KernelPolicy& policy,
+  LazyGrid(const std::vector<lookup::RecordPtr>& records, const lookup::KernelPolicy& policy,
            ShapeGrids::Sources sources)
       : records_(NewestOfShapes(records, policy)), policy_(policy), sources_(std::move(sources)) {}
 
-  const std::vector<LookupIndex::Record>& records() const { return records_; }
+  const std::vector<lookup::RecordPtr>& records() const { return records_; }
 
   const std::shared_ptr<const DeviceGrid>& Get() const {
     std::call_once(once_, [this] { made_ = MakeGrid(records_, policy_, sources_); });
@@ -184,22 +185,21 @@ class LazyGrid {
   }
 
  private:
-  const std::vector<LookupIndex::Record> records_;
-  const KernelPolicy policy_;
+  const std::vector<lookup::RecordPtr> records_;
+  const lookup::KernelPolicy policy_;
   const ShapeGrids::Sources sources_;
   mutable std::once_flag once_;
   mutable std::shared_ptr<const DeviceGrid> made_;
 };
 
-void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& policy,
+void ShapeGrids::Add(const lookup::RecordPtr& record, const lookup::KernelPolicy& policy,
                      const Sources& sources) {
   if (!SpeaksForOthers(*record, policy)) return;
-  const db::TrialKey& key = record->key;
+  const TrialKey& key = record->key;
   const Place place = PlaceOf(key.problem, policy);
-  std::shared_ptr<const LazyGrid>& grid =
-      families_[FamilyKey(record->kernel_name, key.kernel_hash, key.target, key.problem, place)]
-               [key.device_name];
-  std::vector<LookupIndex::Record> records = {record};
+  std::shared_ptr<const LazyGrid>& grid = families_[FamilyKey(
+      record->kernel_name, key.kernel_hash, key.target, key.problem, place)][key.device_name];
+  std::vector<lookup::RecordPtr> records = {record};
   if (grid != nullptr) {
     records.insert(records.end(), grid->records().begin(), grid->records().end());
     std::stable_sort(records.begin(), records.end(),
@@ -209,11 +209,10 @@ void ShapeGrids::Add(const LookupIndex::Record& record, const KernelPolicy& poli
 }
 
 // Nobody asks what a source that has changed since was tuned to.
-void ShapeGrids::DropOlderSources(const KernelPolicy& policy) {
+void ShapeGrids::DropOlderSources(const lookup::KernelPolicy& policy) {
   std::erase_if(families_, [&](const auto& family) {
-    const db::RecordRow& record = *family.second.begin()->second->records().front();
-    return record.kernel_name == policy.kernel_name &&
-           record.key.kernel_hash != policy.kernel_hash;
+    const lookup::Record& record = *family.second.begin()->second->records().front();
+    return record.kernel_name == policy.kernel_name && record.key.kernel_hash != policy.kernel_hash;
   });
 }
 
@@ -241,7 +240,7 @@ void ShapeGrids::DropOldest(const Policies& policies, const Sources& sources) {
   }
   Family& family = families_[place.first];
   std::shared_ptr<const LazyGrid>& grid = family[place.second];
-  std::vector<LookupIndex::Record> rest = grid->records();
+  std::vector<lookup::RecordPtr> rest = grid->records();
   const std::string kernel_name = rest.front()->kernel_name;
   std::erase_if(rest, [&](const auto& record) { return record->id == oldest; });
   std::sort(rest.begin(), rest.end(), [](const auto& a, const auto& b) { return a->id > b->id; });
@@ -255,16 +254,16 @@ void ShapeGrids::DropOldest(const Policies& policies, const Sources& sources) {
 }
 
 std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
-    const std::vector<LookupIndex::Record>& records, const std::vector<KernelPolicy>& policies,
-    const Sources& sources) {
+    const std::vector<lookup::RecordPtr>& records,
+    const std::vector<lookup::KernelPolicy>& policies, const Sources& sources) {
   Policies by_kernel = ByKernel(policies);
-  std::map<std::pair<std::string, std::string>, std::vector<LookupIndex::Record>> members;
+  std::map<std::pair<std::string, std::string>, std::vector<lookup::RecordPtr>> members;
   size_t count = 0;
-  for (const LookupIndex::Record& record : records) {
+  for (const lookup::RecordPtr& record : records) {
     const auto policy = by_kernel.find(record->kernel_name);
     if (policy == by_kernel.end() || !SpeaksForOthers(*record, *policy->second)) continue;
     if (++count > kGridRecordsMax) break;
-    const db::TrialKey& key = record->key;
+    const TrialKey& key = record->key;
     const Place place = PlaceOf(key.problem, *policy->second);
     members[{FamilyKey(record->kernel_name, key.kernel_hash, key.target, key.problem, place),
              key.device_name}]
@@ -278,9 +277,9 @@ std::shared_ptr<const ShapeGrids> ShapeGrids::Build(
   return grids;
 }
 
-std::shared_ptr<const ShapeGrids> ShapeGrids::With(const LookupIndex::Record& record,
-                                                   const std::vector<KernelPolicy>& policies,
-                                                   const Sources& sources) const {
+std::shared_ptr<const ShapeGrids> ShapeGrids::With(
+    const lookup::RecordPtr& record, const std::vector<lookup::KernelPolicy>& policies,
+    const Sources& sources) const {
   auto grids = std::make_shared<ShapeGrids>(*this);
   const Policies by_kernel = ByKernel(policies);
   const auto policy = by_kernel.find(record->kernel_name);
@@ -291,20 +290,19 @@ std::shared_ptr<const ShapeGrids> ShapeGrids::With(const LookupIndex::Record& re
   return grids;
 }
 
-std::vector<SpeakingGrid> ShapeGrids::Speaking(const LookupQuery& query,
-                                               const KernelPolicy& policy) const {
+std::vector<lookup::SpeakingGrid> ShapeGrids::Speaking(const lookup::Query& query,
+                                                       const lookup::KernelPolicy& policy) const {
   const Place place = PlaceOf(query.problem, policy);
   const auto family = families_.find(FamilyKey(query, place));
   if (family == families_.end()) return {};
-  std::vector<SpeakingGrid> grids;
+  std::vector<lookup::SpeakingGrid> grids;
   for (const auto& [device, lazy] : family->second) {
     const std::shared_ptr<const DeviceGrid>& grid = lazy->Get();
-    grids.push_back({.device_name = device,
-                     .grid = &grid->grid,
-                     .place = place.values(),
-                     .record_of = [&records = grid->records](size_t shape) {
-                       return records[shape];
-                     }});
+    grids.push_back(
+        {.device_name = device,
+         .grid = &grid->grid,
+         .place = place.values(),
+         .record_of = [&records = grid->records](size_t shape) { return records[shape]; }});
   }
   return grids;
 }

@@ -13,8 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/records/lookup/expectation.h"
-#include "server/records/lookup/index.h"
+#include "lookup/expectation.h"
+#include "lookup/index.h"
+#include "lookup/record.h"
 #include "tuner/transfer/launch_sizes.h"
 #include "tuner/transfer/shape_grid.h"
 
@@ -29,7 +30,7 @@ struct DeviceGrid {
   DType dtype = DType::kF32;
   std::vector<std::pair<std::string, int64_t>> fixed;  // dims that must be equal, by name
   ShapeGrid grid;
-  std::vector<LookupIndex::Record> records;  // of grid.shapes
+  std::vector<lookup::RecordPtr> records;  // of grid.shapes
 };
 
 class LazyGrid;
@@ -41,29 +42,30 @@ inline constexpr size_t kGridRecordsMax = 512;
 class ShapeGrids {
  public:
   // The fastest configs of a record's sweep, at most so many; none: only its winner is known.
-  using ReadSweep =
-      std::function<absl::StatusOr<std::vector<db::TimedConfig>>(const db::RecordRow&, uint32_t)>;
+  using ReadSweep = std::function<absl::StatusOr<std::vector<lookup::TimedConfig>>(
+      const lookup::Record&, uint32_t)>;
 
   struct Sources {
     ReadSweep read;
     // How a record's kernel is launched at its problem; null: that is not known.
-    std::function<std::shared_ptr<LaunchSizes>(const db::RecordRow&)> launches;
+    std::function<std::shared_ptr<LaunchSizes>(const lookup::Record&)> launches;
   };
 
   // Of records of the kernels' current sources, newest first; more than kGridRecordsMax do not
   // count. Each grid is made when it is first asked, by the sources, which must last as long.
-  static std::shared_ptr<const ShapeGrids> Build(const std::vector<LookupIndex::Record>& records,
-                                                 const std::vector<KernelPolicy>& policies,
+  static std::shared_ptr<const ShapeGrids> Build(const std::vector<lookup::RecordPtr>& records,
+                                                 const std::vector<lookup::KernelPolicy>& policies,
                                                  const Sources& sources);
   // The same and a newer record, as Build makes it of them all: without what older sources of the
   // kernel had, and the oldest records beyond kGridRecordsMax. Shares the grids that stay the same.
-  std::shared_ptr<const ShapeGrids> With(const LookupIndex::Record& record,
-                                         const std::vector<KernelPolicy>& policies,
+  std::shared_ptr<const ShapeGrids> With(const lookup::RecordPtr& record,
+                                         const std::vector<lookup::KernelPolicy>& policies,
                                          const Sources& sources) const;
 
   // Those that may speak for a problem. They last as long as this. REQUIRES: the query has a kernel
   // hash.
-  std::vector<SpeakingGrid> Speaking(const LookupQuery& query, const KernelPolicy& policy) const;
+  std::vector<lookup::SpeakingGrid> Speaking(const lookup::Query& query,
+                                             const lookup::KernelPolicy& policy) const;
 
   // By kernel and key. Makes those that are not made yet.
   std::vector<std::shared_ptr<const DeviceGrid>> All() const;
@@ -72,12 +74,13 @@ class ShapeGrids {
   // All but the device, then the device.
   using Family = std::map<std::string, std::shared_ptr<const LazyGrid>>;
 
-  using Policies = std::map<std::string, const KernelPolicy*>;  // by kernel
+  using Policies = std::map<std::string, const lookup::KernelPolicy*>;  // by kernel
 
-  void DropOlderSources(const KernelPolicy& policy);
+  void DropOlderSources(const lookup::KernelPolicy& policy);
   size_t RecordCount() const;
   void DropOldest(const Policies& policies, const Sources& sources);
-  void Add(const LookupIndex::Record& record, const KernelPolicy& policy, const Sources& sources);
+  void Add(const lookup::RecordPtr& record, const lookup::KernelPolicy& policy,
+           const Sources& sources);
 
   std::map<std::string, Family> families_;
 };

@@ -9,21 +9,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "db/store.h"
+#include "lookup/record.h"
 
 namespace tune::server {
 
 // Records of a store are numbered from 1.
-inline bool IsShipped(const db::RecordRow& record) { return record.id == 0; }
+inline bool IsShipped(const lookup::Record& record) { return record.id == 0; }
 
 // Of a file's text, a ListRecordsResponse as JSON. Their ids, and those of their sweeps and trials,
 // are 0: they are in no store here. INVALID_ARGUMENT: it is none, or a record lacks its key.
-absl::StatusOr<std::vector<db::RecordRow>> ParseShippedRecords(const std::string& text);
+absl::StatusOr<std::vector<lookup::Record>> ParseShippedRecords(const std::string& text);
 
 // All that were compiled in. INTERNAL: a file that cannot be read, which the tests refuse.
-absl::StatusOr<std::vector<db::RecordRow>> LoadShippedRecords();
+absl::StatusOr<std::vector<lookup::Record>> LoadShippedRecords();
 
 // Those of `shipped` whose workload none of `own` is of, then `own`.
-std::vector<db::RecordRow> WithShipped(std::vector<db::RecordRow> shipped,
-                                       std::vector<db::RecordRow> own);
+std::vector<lookup::Record> WithShipped(std::vector<lookup::Record> shipped,
+                                        std::vector<lookup::Record> own);
 
 }  // namespace tune::server

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "kernels/catalogue.h"
 #include "nlohmann/json.hpp"
 #include "server/records/shipped_records.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMeasuredFields = 4;  // of a config, after its params
 
-std::string PlaceOf(const std::string& kernel_name, const db::TrialKey& key) {
+std::string PlaceOf(const std::string& kernel_name, const TrialKey& key) {
   return absl::StrCat(kernel_name, "\n", key.kernel_hash, "\n", key.device_name, "\n", key.target,
                       "\n", ToText(key.problem), "\n", static_cast<int>(key.cache_mode));
 }
@@ -87,10 +87,10 @@ absl::StatusOr<ShippedSweeps::Sweep> SweepOf(const Json& json) {
 
 }  // namespace
 
-std::vector<db::TimedConfig> ShippedSweeps::Sweep::Configs(size_t limit) const {
-  std::vector<db::TimedConfig> configs;
+std::vector<lookup::TimedConfig> ShippedSweeps::Sweep::Configs(size_t limit) const {
+  std::vector<lookup::TimedConfig> configs;
   for (size_t i = 0; i < std::min(limit, rows.size()); ++i) {
-    db::TimedConfig& config = configs.emplace_back();
+    lookup::TimedConfig& config = configs.emplace_back();
     for (size_t p = 0; p < params.size(); ++p) {
       const Value& value = params[p].values[digits[i * params.size() + p]];
       config.config.entries.emplace_back(params[p].name, value);
@@ -130,7 +130,7 @@ absl::StatusOr<ShippedSweeps> ShippedSweeps::Load() {
   return all;
 }
 
-const ShippedSweeps::Sweep* ShippedSweeps::Of(const db::RecordRow& record) const {
+const ShippedSweeps::Sweep* ShippedSweeps::Of(const lookup::Record& record) const {
   if (!IsShipped(record)) return nullptr;
   const auto found = places_.find(PlaceOf(record.kernel_name, record.key));
   return found == places_.end() ? nullptr : &sweeps_[found->second];

@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "lookup/record.h"
+#include "tuner/trial_key.h"
 #include "tuner/value.h"
 
 namespace tune::server {
@@ -30,14 +32,14 @@ class ShippedSweeps {
     uint32_t dynamic_shared_bytes = 0;
   };
   struct Sweep {
-    db::TrialKey key;  // without driver and compiler, which the record has
+    TrialKey key;  // without driver and compiler, which the record has
     std::string kernel_name;
     std::vector<Param> params;
     std::vector<Row> rows;         // the fastest first
     std::vector<uint16_t> digits;  // of row i: params.size() of them, places in the params' values
 
     // The fastest, at most `limit`.
-    std::vector<db::TimedConfig> Configs(size_t limit) const;
+    std::vector<lookup::TimedConfig> Configs(size_t limit) const;
   };
 
   // Of the files' texts:
@@ -57,7 +59,7 @@ class ShippedSweeps {
   static absl::StatusOr<ShippedSweeps> Load();
 
   // The sweep that a shipped record is of; null: it came without.
-  const Sweep* Of(const db::RecordRow& record) const;
+  const Sweep* Of(const lookup::Record& record) const;
   const std::vector<Sweep>& sweeps() const { return sweeps_; }
 
  private:

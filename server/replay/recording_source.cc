@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
 #include "server/wire/nouns.h"
 #include "tuner/device/replay/formats.h"
 #include "tuner/device/replay/replay_evaluator.h"
 #include "tuner/device/replay/score.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

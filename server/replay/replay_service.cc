@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/replay/recording_source.h"
 #include "server/replay/spec_skeleton.h"
 #include "server/replay/study.h"
@@ -16,7 +17,6 @@
 #include "tuner/device/replay/formats.h"
 #include "tuner/device/replay/play.h"
 #include "tuner/device/replay/score.h"
-#include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
 
 namespace tune::server {

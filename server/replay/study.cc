@@ -8,10 +8,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "tuner/device/replay/comparison.h"
 #include "tuner/device/replay/play.h"
 #include "tuner/device/replay/score.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "kernels/catalogue.h"
 #include "server/devices/device_convert.h"
 #include "server/report/fusion_table.h"
@@ -16,7 +17,6 @@
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
 #include "tuner/roofline/roofline.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

@@ -4,12 +4,12 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "db/store.h"
 #include "server/kernels/catalogue.h"
 #include "server/sweep/sweeps.h"
 #include "server/workload/workload.h"
 #include "tune/v1/fusion.pb.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 

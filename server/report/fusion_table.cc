@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/kernel/kernel.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -70,8 +70,8 @@ std::string NameOf(const v1::FusionPart& part) {
 
 absl::StatusOr<v1::FusionTable> ParseFusionTable(const std::string& text) {
   if (text.size() > kTextBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("the table of fusions has ", text.size(),
-                                                   " bytes; at most ", kTextBytesMax));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the table of fusions has ", text.size(), " bytes; at most ", kTextBytesMax));
   }
   FirstMistake mistake;
   google::protobuf::TextFormat::Parser parser;

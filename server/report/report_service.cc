@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/devices/device_convert.h"
 #include "server/report/fusion_report.h"
@@ -21,7 +22,6 @@
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -137,8 +137,8 @@ grpc::ServerUnaryReactor* ReportService::GetFusionReport(grpc::CallbackServerCon
   const auto make = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(const DeviceChoice device,
                      ChooseDevice(request->device(), devices_, deadline, cancelled));
-    ASSIGN_OR_RETURN(*response, MakeFusionReport(*request, {store_, sweeps_, catalogue_, device},
-                                                 cancelled));
+    ASSIGN_OR_RETURN(*response,
+                     MakeFusionReport(*request, {store_, sweeps_, catalogue_, device}, cancelled));
     response->set_created_unix_ms(absl::ToUnixMillis(absl::Now()));
     response->set_version(TUNE_VERSION);
     return absl::OkStatus();

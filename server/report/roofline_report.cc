@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/devices/device_convert.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

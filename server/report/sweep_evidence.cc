@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "server/rpc/wanted.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -38,8 +38,8 @@ absl::StatusOr<std::vector<Trial>> OwnTrials(db::Store& store, int64_t sweep_id,
 
 }  // namespace
 
-absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps,
-                                             int64_t sweep_id, const Cancelled& cancelled) {
+absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, int64_t sweep_id,
+                                             const Cancelled& cancelled) {
   SweepEvidence evidence;
   ASSIGN_OR_RETURN(evidence.view, sweeps.Get(sweep_id));
   ASSIGN_OR_RETURN(evidence.trials, OwnTrials(store, sweep_id, cancelled));

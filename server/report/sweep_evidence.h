@@ -9,19 +9,20 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "db/store.h"
 #include "server/sweep/sweep_view.h"
 #include "server/sweep/sweeps.h"
-#include "tuner/cancelled.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/roofline/diagnosis.h"
+#include "tuner/trial_key.h"
 
 namespace tune::server {
 
 struct SweepEvidence {
   SweepView view;
   // Of the newest trial; its own fields empty if there is none.
-  db::TrialKey key;
+  TrialKey key;
   // Without samples, oldest first. Those that an earlier sweep of the same key measured and this
   // one built on come first.
   std::vector<Trial> trials;

@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/devices/device_convert.h"
 #include "server/rpc/wanted.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
 #include "tuner/statistics/effects.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

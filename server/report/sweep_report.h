@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/cancelled.h"
 #include "server/report/sweep_evidence.h"
 #include "tune/v1/report.pb.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "tuner/contained.h"
+#include "base/contained.h"
 
 namespace tune::server {
 namespace {
@@ -21,16 +21,15 @@ constexpr absl::Duration kPauseWhenFull = absl::Milliseconds(50);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(
-    std::vector<client::Descriptor> sockets, Accept accept) {
-  client::Descriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(std::vector<Descriptor> sockets,
+                                                              Accept accept) {
+  Descriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop.ok()) return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
   return std::unique_ptr<AcceptLoop>(
       new AcceptLoop(std::move(sockets), std::move(stop), std::move(accept)));
 }
 
-AcceptLoop::AcceptLoop(std::vector<client::Descriptor> sockets, client::Descriptor stop,
-                       Accept accept)
+AcceptLoop::AcceptLoop(std::vector<Descriptor> sockets, Descriptor stop, Accept accept)
     : sockets_(std::move(sockets)), stop_(std::move(stop)), accept_(std::move(accept)) {
   thread_ = std::thread([this] { Run(); });
 }
@@ -43,7 +42,7 @@ AcceptLoop::~AcceptLoop() {
 
 void AcceptLoop::Run() {
   std::vector<pollfd> ready = {{stop_.get(), POLLIN, 0}};
-  for (const client::Descriptor& socket : sockets_) ready.push_back({socket.get(), POLLIN, 0});
+  for (const Descriptor& socket : sockets_) ready.push_back({socket.get(), POLLIN, 0});
   while (true) {
     if (poll(ready.data(), ready.size(), -1) < 0) {
       if (errno != EINTR) return;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/descriptor.h"
+#include "base/descriptor.h"
 
 namespace tune::server {
 
@@ -19,16 +19,16 @@ class AcceptLoop {
   using Accept = std::function<bool(int socket)>;
 
   // UNAVAILABLE: no descriptor is left to stop it by.
-  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(
-      std::vector<client::Descriptor> sockets, Accept accept);
+  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(std::vector<Descriptor> sockets,
+                                                           Accept accept);
   ~AcceptLoop();
 
  private:
-  AcceptLoop(std::vector<client::Descriptor> sockets, client::Descriptor stop, Accept accept);
+  AcceptLoop(std::vector<Descriptor> sockets, Descriptor stop, Accept accept);
   void Run();
 
-  const std::vector<client::Descriptor> sockets_;
-  const client::Descriptor stop_;
+  const std::vector<Descriptor> sockets_;
+  const Descriptor stop_;
   const Accept accept_;
   std::thread thread_;
 };

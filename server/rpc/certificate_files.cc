@@ -13,12 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/credentials.h"
+#include "base/contained.h"
+#include "base/secret_file.h"
+#include "base/status_macros.h"
 #include "server/rpc/pem.h"
 #include "server/rpc/session_tickets.h"
 #include "server/state/whole_file.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -35,7 +35,7 @@ absl::StatusOr<std::string> ReadPublic(const std::string& path) {
 // PERMISSION_DENIED: others may read it. A file of root that a group may read was given to the
 // group, unless the daemon runs as root: then it is its own.
 absl::StatusOr<std::string> ReadKey(const std::string& path) {
-  ASSIGN_OR_RETURN(std::string text, client::ReadSecret(path));
+  ASSIGN_OR_RETURN(std::string text, ReadSecret(path));
   struct stat file = {};
   const bool own = stat(path.c_str(), &file) == 0 && file.st_uid == geteuid();
   if (!own || (file.st_mode & S_IRWXG) == 0) return text;
@@ -94,8 +94,7 @@ struct Fetcher {
     const grpc_ssl_pem_key_cert_pair pair{.private_key = texts.key.c_str(),
                                           .cert_chain = texts.certificate.c_str()};
     // gRPC insists on an authority, also where it asks clients for no certificate.
-    const std::string& authority =
-        texts.authority.empty() ? texts.certificate : texts.authority;
+    const std::string& authority = texts.authority.empty() ? texts.certificate : texts.authority;
     *config = grpc_ssl_server_certificate_config_create(authority.c_str(), &pair, 1);
     fetcher.given = number;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
@@ -109,8 +108,8 @@ class FetchedCredentials : public grpc::ServerCredentials {
                      grpc_ssl_client_certificate_request_type request)
       : fetcher_{.files = &files},
         credentials_(grpc_ssl_server_credentials_create_with_options(
-            grpc_ssl_server_credentials_create_options_using_config_fetcher(
-                request, Fetcher::Fetch, &fetcher_))) {}
+            grpc_ssl_server_credentials_create_options_using_config_fetcher(request, Fetcher::Fetch,
+                                                                            &fetcher_))) {}
   ~FetchedCredentials() override { grpc_server_credentials_release(credentials_); }
 
   void SetAuthMetadataProcessor(

@@ -30,8 +30,8 @@ Stack ToStack(const std::vector<Certificate>& certificates) {
 }
 
 absl::Status NotTaken(const std::string& why) {
-  return WithReason(absl::UnauthenticatedError(absl::StrCat(
-                        "the client's certificate is not taken any more: ", why)),
+  return WithReason(absl::UnauthenticatedError(
+                        absl::StrCat("the client's certificate is not taken any more: ", why)),
                     v1::ERROR_REASON_NOT_KNOWN);
 }
 

@@ -20,8 +20,7 @@ absl::Status WithDetail(absl::Status status, const v1::ErrorDetail& detail) {
 absl::Status WithPlace(absl::Status status) {
   v1::ErrorDetail detail;
   detail.set_reason(v1::ERROR_REASON_SPEC_INVALID);
-  const std::vector<std::string> parts =
-      absl::StrSplit(status.message(), absl::MaxSplits(':', 3));
+  const std::vector<std::string> parts = absl::StrSplit(status.message(), absl::MaxSplits(':', 3));
   uint32_t line = 0;
   uint32_t column = 0;
   if (parts.size() == 4 && absl::SimpleAtoi(parts[1], &line) &&

@@ -2,17 +2,17 @@
 #include "server/rpc/executor.h"
 
 #include <sched.h>
-#include <sys/resource.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
 #include "server/rpc/error_detail.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -48,9 +48,9 @@ Executor::Executor(size_t threads_max, size_t queue_max, Priority priority,
     : threads_max_(threads_max),
       queue_max_(queue_max),
       priority_(priority),
-      threads_per_principal_(threads_per_principal > 0
-                                 ? threads_per_principal
-                                 : std::max<size_t>(1, threads_max * 3 / 4)) {}
+      threads_per_principal_(threads_per_principal > 0 ? threads_per_principal
+                                                       : std::max<size_t>(1, threads_max * 3 / 4)) {
+}
 
 absl::Status Executor::WhyFull(const Sharer& sharer) {
   if (sharer.has_reserve) {
@@ -62,8 +62,7 @@ absl::Status Executor::WhyFull(const Sharer& sharer) {
     const size_t own_max = std::max<size_t>(1, queue_max_ / 2);
     if (own >= own_max) {
       return Busy(absl::StrCat("the daemon is busy: ", own_max, " calls of this kind of ",
-                               sharer.name,
-                               " are waiting; try again when some of them are done"));
+                               sharer.name, " are waiting; try again when some of them are done"));
     }
     if (queued_of_others_ < queue_max_) return absl::OkStatus();
   }
@@ -75,8 +74,8 @@ absl::Status Executor::WhyFull(const Sharer& sharer) {
 absl::StatusOr<Executor::Ticket> Executor::Run(std::function<void()> task) {
   const Sharer& sharer = ActingFor::Current();
   std::lock_guard lock(mutex_);
-  if (stopping_) return WithReason(absl::UnavailableError("the daemon is stopping"),
-                                     v1::ERROR_REASON_STOPPING);
+  if (stopping_)
+    return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
   RETURN_IF_ERROR(WhyFull(sharer));
   const Ticket ticket = next_ticket_++;
   ++shares_[sharer.name].queued;

@@ -67,7 +67,7 @@ class Executor {
   struct Share {
     size_t queued = 0;
     size_t running = 0;
-    size_t places = 0;  // of running tasks, and of answers that were not taken yet
+    size_t places = 0;    // of running tasks, and of answers that were not taken yet
     uint64_t served = 0;  // when its last task was begun, in tasks of the executor
   };
 
@@ -100,10 +100,10 @@ class Executor {
 // The daemon's. A call is run by the executor of what it may wait for, so that it never waits for
 // what it has nothing to do with.
 struct Executors {
-  Executor reads{/*threads_max=*/8, /*queue_max=*/256};     // of the store
-  Executor waiting{/*threads_max=*/24, /*queue_max=*/128,   // for a space, a device to be probed
+  Executor reads{/*threads_max=*/8, /*queue_max=*/256};    // of the store
+  Executor waiting{/*threads_max=*/24, /*queue_max=*/128,  // for a space, a device to be probed
                    Executor::Priority::kNormal, /*threads_per_principal=*/8};
-  Executor cancels{/*threads_max=*/8, /*queue_max=*/256};   // until what is cancelled has ended
+  Executor cancels{/*threads_max=*/8, /*queue_max=*/256};  // until what is cancelled has ended
   // Computing for seconds: reports, gates drawn again.
   Executor heavy{/*threads_max=*/2, /*queue_max=*/32, Executor::Priority::kLow};
   // Questions about spaces that callers bring.

@@ -10,9 +10,9 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "client/address.h"
+#include "base/address.h"
+#include "base/status_macros.h"
 #include "server/state/paths.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -48,7 +48,7 @@ absl::Status CheckReplaceable(const std::string& path) {
 }  // namespace
 
 absl::Status CheckTcp(const std::string& address, const TlsOptions& tls) {
-  RETURN_IF_ERROR(client::HostPortOf(address).status());
+  RETURN_IF_ERROR(HostPortOf(address).status());
   if (!tls.certificate_file.empty() && !tls.key_file.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("'", address,

@@ -33,8 +33,7 @@ absl::Time ToTime(const ASN1_TIME* time) {
 Certificate ParseCertificate(const std::string& pem) { return ReadCertificate(Open(pem).get()); }
 
 Key ParseKey(const std::string& pem) {
-  return Key(PEM_read_bio_PrivateKey(Open(pem).get(), nullptr, NoPassword, nullptr),
-             EVP_PKEY_free);
+  return Key(PEM_read_bio_PrivateKey(Open(pem).get(), nullptr, NoPassword, nullptr), EVP_PKEY_free);
 }
 
 std::vector<Certificate> ParseCertificates(const std::string& pem) {

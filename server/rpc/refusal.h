@@ -21,8 +21,7 @@ class Refusal : public Reactor {
       this->Finish(status_);
       return;
     }
-    const gpr_timespec left =
-        gpr_time_from_millis(absl::ToInt64Milliseconds(delay), GPR_TIMESPAN);
+    const gpr_timespec left = gpr_time_from_millis(absl::ToInt64Milliseconds(delay), GPR_TIMESPAN);
     alarm_.Set(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), left),
                [this](bool) { this->Finish(status_); });
   }

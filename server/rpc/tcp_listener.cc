@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/address.h"
-#include "tuner/status_macros.h"
+#include "base/address.h"
+#include "base/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -27,7 +27,7 @@ absl::Status Failed(const std::string& address, const std::string& why) {
 }
 
 absl::StatusOr<Addresses> Resolve(const std::string& address) {
-  ASSIGN_OR_RETURN(const client::HostPort place, client::HostPortOf(address));
+  ASSIGN_OR_RETURN(const HostPort place, HostPortOf(address));
   addrinfo wanted = {};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
@@ -51,8 +51,8 @@ uint16_t PortOf(int socket) {
 }
 
 // With errno, if it is not ok.
-client::Descriptor BindOne(const addrinfo& address) {
-  client::Descriptor made(
+Descriptor BindOne(const addrinfo& address) {
+  Descriptor made(
       socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   if (!made.ok()) return made;
   const int on = 1;
@@ -76,8 +76,8 @@ bool AcceptOne(int socket, grpc::experimental::ExternalConnectionAcceptor& accep
   if (!connections.HasRoom()) return false;
   sockaddr_storage peer = {};
   socklen_t bytes = sizeof(peer);
-  client::Descriptor connection(accept4(socket, reinterpret_cast<sockaddr*>(&peer), &bytes,
-                                        SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Descriptor connection(
+      accept4(socket, reinterpret_cast<sockaddr*>(&peer), &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connection.ok()) return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
   connections.Add(connection.get(), PeerName(peer));
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters accepted;
@@ -91,12 +91,12 @@ bool AcceptOne(int socket, grpc::experimental::ExternalConnectionAcceptor& accep
 
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string& address) {
   ASSIGN_OR_RETURN(const Addresses resolved, Resolve(address));
-  std::vector<client::Descriptor> sockets;
+  std::vector<Descriptor> sockets;
   uint16_t port = 0;
   int unusable = 0;
   for (addrinfo* one = resolved.get(); one != nullptr; one = one->ai_next) {
     if (port != 0) SetPort(*one->ai_addr, port);
-    client::Descriptor made = BindOne(*one);
+    Descriptor made = BindOne(*one);
     if (!made.ok()) {
       // A host name may have an address of a family that this host lacks.
       unusable = errno;

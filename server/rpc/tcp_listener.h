@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/descriptor.h"
+#include "base/descriptor.h"
 #include "grpcpp/server_builder.h"
 #include "server/rpc/accept_loop.h"
 #include "server/rpc/connections.h"
@@ -31,11 +31,11 @@ class TcpListener {
   const std::string& address() const { return address_; }
 
  private:
-  TcpListener(std::string address, std::vector<client::Descriptor> sockets)
+  TcpListener(std::string address, std::vector<Descriptor> sockets)
       : address_(std::move(address)), sockets_(std::move(sockets)) {}
 
   const std::string address_;
-  std::vector<client::Descriptor> sockets_;  // until Start
+  std::vector<Descriptor> sockets_;  // until Start
   std::unique_ptr<AcceptLoop> loop_;
 };
 

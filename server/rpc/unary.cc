@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/contained.h"
+#include "base/steady_time.h"
 #include "server/rpc/grpc_status.h"
 #include "server/wire/nouns.h"
-#include "tuner/contained.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {

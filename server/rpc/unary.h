@@ -6,11 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/cancelled.h"
 #include "grpc/support/time.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/executor.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 

@@ -16,8 +16,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "server/rpc/listener.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(const UnixSock
   const std::string& path = options.path;
   RETURN_IF_ERROR(PrepareSocket(path));
   ASSIGN_OR_RETURN(const sockaddr_un name, SocketName(path));
-  client::Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.ok()) return Failed(path, "socket");
   unlink(path.c_str());  // a socket that nobody answers at, as PrepareSocket has found
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0) {
@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(const UnixSock
   if (chmod(path.c_str(), options.mode) != 0) return Failed(path, "chmod");
   if (listen(socket.get(), kBacklog) != 0) return Failed(path, "listen");
   std::unique_ptr<UnixListener> listener(new UnixListener(path, server, peers, connections));
-  std::vector<client::Descriptor> sockets;
+  std::vector<Descriptor> sockets;
   sockets.push_back(std::move(socket));
   ASSIGN_OR_RETURN(listener->loop_,
                    AcceptLoop::Start(std::move(sockets), [raw = listener.get()](int ready) {
@@ -112,11 +112,7 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(const UnixSock
 
 UnixListener::UnixListener(const std::string& path, grpc::Server& server, UnixPeers& peers,
                            Connections& connections)
-    : path_(path),
-      server_(server),
-      peers_(peers),
-      connections_(connections),
-      next_fd_(kFirstFd) {
+    : path_(path), server_(server), peers_(peers), connections_(connections), next_fd_(kFirstFd) {
   (void)stat(path_.c_str(), &identity_);
 }
 
@@ -131,7 +127,7 @@ UnixListener::~UnixListener() {
 
 bool UnixListener::Accept(int socket) {
   if (!connections_.HasRoom()) return false;
-  client::Descriptor connection(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Descriptor connection(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connection.ok()) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
   ucred peer = {};
   socklen_t bytes = sizeof(peer);
@@ -142,20 +138,19 @@ bool UnixListener::Accept(int socket) {
   }
   connection = MoveUp(std::move(connection));
   const std::string user = UserName(peer.uid);
-  peers_.Set(connection.get(), {.uid = peer.uid,
-                                .groups = GroupsOf(connection.get(), peer.gid),
-                                .name = user});
+  peers_.Set(connection.get(),
+             {.uid = peer.uid, .groups = GroupsOf(connection.get(), peer.gid), .name = user});
   connections_.Add(connection.get(), absl::StrCat("fd:", connection.get()), user);
   grpc::AddInsecureChannelFromFd(&server_, connection.release());
   return true;
 }
 
-client::Descriptor UnixListener::MoveUp(client::Descriptor connection) {
+Descriptor UnixListener::MoveUp(Descriptor connection) {
   int moved = fcntl(connection.get(), F_DUPFD_CLOEXEC, next_fd_);
   if (moved < 0) moved = fcntl(connection.get(), F_DUPFD_CLOEXEC, kFirstFd);  // round again
   if (moved < 0) return connection;
   next_fd_ = moved < kLastFd ? moved + 1 : kFirstFd;
-  return client::Descriptor(moved);
+  return Descriptor(moved);
 }
 
 }  // namespace tune::server

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/descriptor.h"
+#include "base/descriptor.h"
 #include "grpcpp/server.h"
 #include "server/rpc/accept_loop.h"
 #include "server/rpc/connections.h"
@@ -33,8 +33,7 @@ class UnixListener {
   // listener, and the server be started. FAILED_PRECONDITION: a daemon listens there, or it cannot
   // be listened there.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Start(const UnixSocketOptions& options,
-                                                             grpc::Server& server,
-                                                             UnixPeers& peers,
+                                                             grpc::Server& server, UnixPeers& peers,
                                                              Connections& connections);
   // Takes no further connections, and removes the socket if it is still ours.
   ~UnixListener();
@@ -46,7 +45,7 @@ class UnixListener {
   bool Accept(int socket);
   // Under a number that no connection had for long, so that a call of one that is dying cannot be
   // taken for its successor's.
-  client::Descriptor MoveUp(client::Descriptor connection);
+  Descriptor MoveUp(Descriptor connection);
 
   const std::string path_;
   grpc::Server& server_;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "tuner/cancelled.h"
+#include "base/cancelled.h"
 
 namespace tune::server {
 

@@ -15,9 +15,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "server/state/paths.h"
 #include "server/state/whole_file.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -35,9 +35,8 @@ constexpr mode_t kFolderMode = 0750;
 constexpr mode_t kFileMode = 0644;
 
 bool IsHex(absl::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 }  // namespace
@@ -67,9 +66,9 @@ std::string SnapshotFolder::FileOf(const std::string& digest, absl::string_view 
 
 absl::Status SnapshotFolder::CheckWritable() const {
   if (writable()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the snapshots in ", path_, " are only read here: another process has the "
-                   "state folder"));
+  return absl::FailedPreconditionError(absl::StrCat("the snapshots in ", path_,
+                                                    " are only read here: another process has the "
+                                                    "state folder"));
 }
 
 absl::StatusOr<std::string> SnapshotFolder::Put(absl::string_view text) {

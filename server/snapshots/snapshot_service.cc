@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
 #include "server/artifacts/artifact_text.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/standing_call.h"
 #include "server/rpc/unary.h"
 #include "server/state/whole_file.h"
 #include "server/wire/nouns.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -170,9 +170,9 @@ grpc::ServerReadReactor<v1::ImportSnapshotRequest>* SnapshotService::ImportSnaps
     RETURN_IF_ERROR(CheckSnapshotText(text));
     const std::string digest = DigestOf(text);
     if (!first.digest().empty() && digest != first.digest()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("its bytes are ", digest, ", not ", first.digest(),
-                       ": it was altered, or is another snapshot"));
+      return absl::InvalidArgumentError(absl::StrCat("its bytes are ", digest, ", not ",
+                                                     first.digest(),
+                                                     ": it was altered, or is another snapshot"));
     }
     return Fill(folder_.PutPinned(text, first.note()), *response);
   };

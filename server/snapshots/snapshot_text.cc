@@ -11,11 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "server/records/lookup/reason.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "lookup/reason.h"
 #include "server/records/record_convert.h"
 #include "tuner/device_profile.h"
-#include "tuner/sha256.h"
-#include "tuner/status_macros.h"
 #include "tuner/sweep/winner.h"
 
 namespace tune::server {
@@ -45,7 +45,7 @@ Json ToJson(const Config& config) {
   return json;
 }
 
-Json ToJson(const v1::Dim& dim, DimMatch match) {
+Json ToJson(const v1::Dim& dim, lookup::DimMatch match) {
   Json on = Json::array();
   for (const v1::DimOn& other : dim.on()) on.push_back({other.target(), other.default_value()});
   return {{"name", dim.name()},
@@ -122,7 +122,7 @@ Json ToJson(const std::string& name, const Kernel& kernel, const std::string& in
   for (const char* list : {"dims", "params", "lets", "constraints", "args", "steps"}) {
     json[list] = Json::array();
   }
-  const KernelPolicy policy = PolicyOf(name, kernel, include_digest);
+  const lookup::KernelPolicy policy = PolicyOf(name, kernel, include_digest);
   for (const v1::Dim& dim : spec.dims()) {
     json["dims"].push_back(ToJson(dim, policy.dims.at(dim.name())));
   }
@@ -148,13 +148,13 @@ Json ToJson(const TargetTraits& traits) {
           {"max_shared_bytes", traits.max_shared_bytes}};
 }
 
-Json TargetsOf(const std::vector<LookupIndex::Record>& records) {
+Json TargetsOf(const std::vector<lookup::RecordPtr>& records) {
   const std::vector<std::string> named = NamedGpuTargets();
   std::set<std::string> targets(named.begin(), named.end());
   for (const DeviceProfile* profile : DeviceProfiles()) {
     targets.insert(profile->common_targets.begin(), profile->common_targets.end());
   }
-  for (const LookupIndex::Record& record : records) targets.insert(record->key.target);
+  for (const lookup::RecordPtr& record : records) targets.insert(record->key.target);
   Json json = Json::object();
   for (const std::string& target : targets) {
     const absl::StatusOr<TargetTraits> traits = TargetTraitsFor(target);
@@ -164,13 +164,13 @@ Json TargetsOf(const std::vector<LookupIndex::Record>& records) {
 }
 
 // How far the figures can be believed.
-const char* ConfidenceOf(const db::RecordRow& record) {
+const char* ConfidenceOf(const lookup::Record& record) {
   if (TooNoisyToTell(record.trial.measurement)) return "noisy";
   return record.tie_count > 0 ? "tied" : "confirmed";
 }
 
-Json ToJson(const db::RecordRow& record) {
-  const db::TrialKey& key = record.key;
+Json ToJson(const lookup::Record& record) {
+  const TrialKey& key = record.key;
   const Measurement& measured = record.trial.measurement;
   Json dims = Json::object();
   for (const auto& [name, value] : key.problem.dims) dims[name] = value;
@@ -222,14 +222,10 @@ Json ToJson(const DeviceGrid& grid) {
   Json shapes = Json::array();
   for (const ShapeGrid::Shape& shape : grid.grid.shapes) shapes.push_back(ToJson(shape));
   const Residuals& residuals = grid.grid.residuals;
-  Json json = {{"kernel", grid.kernel_name},
-               {"kernel_hash", grid.kernel_hash},
-               {"target", grid.target},
-               {"device", grid.device_name},
-               {"dtype", ToText(grid.dtype)},
-               {"fixed", std::move(fixed)},
-               {"axes", grid.grid.axes},
-               {"configs", std::move(configs)}};
+  Json json = {{"kernel", grid.kernel_name},  {"kernel_hash", grid.kernel_hash},
+               {"target", grid.target},       {"device", grid.device_name},
+               {"dtype", ToText(grid.dtype)}, {"fixed", std::move(fixed)},
+               {"axes", grid.grid.axes},      {"configs", std::move(configs)}};
   if (grid.grid.multiprocessors > 0) {
     json["multiprocessors"] = grid.grid.multiprocessors;
     json["residents"] = grid.grid.residents;
@@ -244,9 +240,9 @@ Json ToJson(const DeviceGrid& grid) {
 }
 
 // By kernel and key, so that two snapshots can be compared line by line.
-void Sort(std::vector<LookupIndex::Record>& records) {
-  const auto key = [](const LookupIndex::Record& record) {
-    const db::TrialKey& of = record->key;
+void Sort(std::vector<lookup::RecordPtr>& records) {
+  const auto key = [](const lookup::RecordPtr& record) {
+    const TrialKey& of = record->key;
     return std::tuple(absl::string_view(record->kernel_name), absl::string_view(of.kernel_hash),
                       absl::string_view(of.target), absl::string_view(of.device_name),
                       ToText(of.problem), of.cache_mode, absl::string_view(of.include_digest));
@@ -263,9 +259,7 @@ absl::Status TooLong(size_t bytes_max) {
 // A JSON array, one element on a line.
 class Lines {
  public:
-  Lines(std::string& text, size_t bytes_max) : text_(text), bytes_max_(bytes_max) {
-    text_ += "[";
-  }
+  Lines(std::string& text, size_t bytes_max) : text_(text), bytes_max_(bytes_max) { text_ += "["; }
   // RESOURCE_EXHAUSTED: the text is too long.
   absl::Status Add(const Json& json) {
     absl::StrAppend(&text_, first_ ? "\n" : ",\n", Line(json));
@@ -289,7 +283,7 @@ absl::Status NoSnapshot(absl::string_view why) {
 
 absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max) {
   if (knowledge.index->record_count() > bytes_max / kLineBytesMin) return TooLong(bytes_max);
-  std::vector<LookupIndex::Record> records = knowledge.index->Records();
+  std::vector<lookup::RecordPtr> records = knowledge.index->Records();
   // The newest is the first.
   Json header = {{"format", kFormat},
                  {"version", kVersion},
@@ -308,7 +302,7 @@ absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t byte
   text += ",\n\"records\":";
   Sort(records);
   Lines lines(text, bytes_max);
-  for (const LookupIndex::Record& record : records) RETURN_IF_ERROR(lines.Add(ToJson(*record)));
+  for (const lookup::RecordPtr& record : records) RETURN_IF_ERROR(lines.Add(ToJson(*record)));
   lines.End();
   text += ",\n\"grids\":";
   Lines grids(text, bytes_max);

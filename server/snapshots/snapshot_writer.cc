@@ -7,10 +7,10 @@
 #include <chrono>
 #include <utility>
 
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/rpc/executor.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -90,8 +90,8 @@ void SnapshotWriter::Loop() {
     }
     tried_ = noticed;
     problem_ = std::move(status);
-    rest_until_ = SteadyNow() + std::max(problem_.ok() ? kRest : kRestAfterFault,
-                                         took * kRestFactor);
+    rest_until_ =
+        SteadyNow() + std::max(problem_.ok() ? kRest : kRestAfterFault, took * kRestFactor);
     changed_.notify_all();
   }
 }

@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/cancelled.h"
 #include "server/snapshots/snapshot_folder.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 
@@ -45,11 +45,11 @@ class SnapshotWriter {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::thread thread_;        // started by the first notice
-  uint64_t noticed_ = 0;      // publishes
-  uint64_t tried_ = 0;        // of them: in a file, or in one that could not be written
-  int flushing_ = 0;          // calls that wait
-  absl::Time rest_until_;     // before the next file, unless somebody waits for it
+  std::thread thread_;     // started by the first notice
+  uint64_t noticed_ = 0;   // publishes
+  uint64_t tried_ = 0;     // of them: in a file, or in one that could not be written
+  int flushing_ = 0;       // calls that wait
+  absl::Time rest_until_;  // before the next file, unless somebody waits for it
   absl::Status problem_;
   bool stopping_ = false;
 };

@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/descriptor.h"
+#include "base/descriptor.h"
+#include "base/sha256.h"
 #include "server/state/folder_sync.h"
-#include "tuner/sha256.h"
 
 namespace tune::server {
 namespace {
@@ -46,9 +46,8 @@ int WriteAll(int fd, absl::string_view bytes) {
 
 bool IsDigest(absl::string_view digest) {
   return absl::ConsumePrefix(&digest, kDigestPrefix) && digest.size() == kHexDigits &&
-         std::all_of(digest.begin(), digest.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+         std::all_of(digest.begin(), digest.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 std::string DigestOf(absl::string_view bytes) {
@@ -63,8 +62,7 @@ absl::Status WriteWhole(const std::string& path, absl::string_view bytes, mode_t
   static std::atomic<uint64_t> serial{0};
   const std::string fresh = absl::StrCat(std::filesystem::path(path).parent_path().string(), "/",
                                          kUnfinished, getpid(), "-", ++serial);
-  client::Descriptor fd(
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+  Descriptor fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd.ok()) return Failed("cannot create", fresh, errno);
   int error = fchmod(fd.get(), mode) == 0 ? 0 : errno;
   if (error == 0) error = WriteAll(fd.get(), bytes);
@@ -79,15 +77,15 @@ absl::Status WriteWhole(const std::string& path, absl::string_view bytes, mode_t
 }
 
 std::optional<std::string> ReadPiece(const std::string& path, size_t most, uint64_t offset) {
-  client::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info = {};
   if (!fd.ok() || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   const auto size = static_cast<uint64_t>(info.st_size);
   std::string bytes(std::min<uint64_t>(most, size - std::min(size, offset)), '\0');
   size_t at = 0;
   while (at < bytes.size()) {
-    const ssize_t got = pread(fd.get(), bytes.data() + at, bytes.size() - at,
-                              static_cast<off_t>(offset + at));
+    const ssize_t got =
+        pread(fd.get(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(offset + at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     if (got == 0) break;

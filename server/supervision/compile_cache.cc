@@ -21,10 +21,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/sha256.h"
 #include "server/state/folder_sync.h"
 #include "server/worker/convert.h"
 #include "tune/worker/v1/worker.pb.h"
-#include "tuner/sha256.h"
 
 namespace tune::server {
 namespace {
@@ -174,8 +174,8 @@ std::string CompileKey(const CompilePlan& plan, const std::string& compiler_vers
   AppendField(text, ToText(plan.language));
   AppendField(text, compiler_version);
   AppendField(text, plan.target);
-  AppendUnit(text, {plan.source_name, plan.source_text, plan.entries, plan.symbols,
-                    plan.arguments});
+  AppendUnit(text,
+             {plan.source_name, plan.source_text, plan.entries, plan.symbols, plan.arguments});
   AppendField(text, absl::StrCat(plan.more.size()));
   for (const CompileUnit& unit : plan.more) AppendUnit(text, unit);
   AppendField(text, absl::StrCat(plan.headers.size()));
@@ -269,8 +269,8 @@ absl::StatusOr<int64_t> CompileCache::Clear() {
   }
   bytes_ = -1;  // counted anew
   if (failure.empty()) return removed;
-  return absl::UnavailableError(absl::StrCat("not all of the compile cache could be removed: ",
-                                             failure));
+  return absl::UnavailableError(
+      absl::StrCat("not all of the compile cache could be removed: ", failure));
 }
 
 int64_t CompileCache::bytes() {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -32,10 +32,10 @@ class Collector {
       std::lock_guard<std::mutex> lock(mutex_);
       ++in_flight_;
     }
-    compilers_.Submit(
-        this, plan, [this, variant = std::move(variant)](absl::StatusOr<CompileResult> result) {
-          Add(variant, std::move(result));
-        });
+    compilers_.Submit(this, plan,
+                      [this, variant = std::move(variant)](absl::StatusOr<CompileResult> result) {
+                        Add(variant, std::move(result));
+                      });
   }
 
   // A variant that cannot be compiled at all.

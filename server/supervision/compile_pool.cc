@@ -13,11 +13,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/worker/convert.h"
 #include "server/worker/scratch.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -38,8 +38,7 @@ bool LackedRoom(absl::string_view log) {
   for (const absl::string_view words :
        {"out of memory", "virtual memory exhausted", "Cannot allocate memory", "std::bad_alloc",
         "Killed signal terminated program", "No space left on device", "Disk quota exceeded",
-        "File size limit exceeded", "Too many open files",
-        "Resource temporarily unavailable"}) {
+        "File size limit exceeded", "Too many open files", "Resource temporarily unavailable"}) {
     if (absl::StrContains(log, words)) return true;
   }
   return false;
@@ -93,8 +92,7 @@ void CompilePool::Enqueue(const void* owner, std::optional<CompilePlan> plan, Do
 
 void CompilePool::StartSlotFor(const Job& job) {
   // A pool of one worker has a second one for what may not wait for what others have there.
-  const bool is_held_up =
-      workers_ == 1 && job.sharer.has_reserve && running_without_reserve_ > 0;
+  const bool is_held_up = workers_ == 1 && job.sharer.has_reserve && running_without_reserve_ > 0;
   const int slots_max = is_held_up ? 2 : workers_;
   if (queue_.size() <= idle_ || static_cast<int>(slots_.size()) >= slots_max) return;
   Slot& slot = slots_.emplace_back();
@@ -114,8 +112,7 @@ CompilePool::Queue::iterator CompilePool::NextJob(const Slot& slot) {
   auto next = queue_.end();
   std::tuple<bool, int, uint64_t> least;
   // For a while, those come first that need no new worker.
-  const bool has_turn =
-      slot.compiles > 0 && SteadyNow() - slot.origin_since < options_.origin_turn;
+  const bool has_turn = slot.compiles > 0 && SteadyNow() - slot.origin_since < options_.origin_turn;
   for (auto job = queue_.begin(); job != queue_.end(); ++job) {
     if (!MayRun(**job)) continue;
     const bool is_at_hand = has_turn && (*job)->plan && (*job)->plan->origin == slot.origin;
@@ -317,8 +314,8 @@ absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
 
 // Headers that the operator offers are not in the plan, but in the digest of their folder.
 std::string CompilePool::KeyOf(const CompilePlan& plan, const std::string& version) const {
-  return CompileKey(plan, absl::StrCat(version, "\n",
-                                       options_.include_roots.DigestOf(plan.include_roots)));
+  return CompileKey(
+      plan, absl::StrCat(version, "\n", options_.include_roots.DigestOf(plan.include_roots)));
 }
 
 absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
@@ -377,8 +374,7 @@ std::optional<CompileResult> CompilePool::Answered(Slot& slot, const CompilePlan
                     LackedRoom(reply.compiled().log());
   // A cache that cannot be written to costs time later on, not this variant.
   if (options_.cache != nullptr && !result.may_pass) {
-    options_.cache
-        ->Put(KeyOf(plan, VersionIn(slot.compilers, plan.language)), reply.compiled())
+    options_.cache->Put(KeyOf(plan, VersionIn(slot.compilers, plan.language)), reply.compiled())
         .IgnoreError();
   }
   absl::StatusOr<Artifact> artifact = FromWire(std::move(*reply.mutable_compiled()));
@@ -470,8 +466,8 @@ absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
     info.targets.assign(compiler.targets().begin(), compiler.targets().end());
   }
   if (slot.compilers.empty()) {
-    return absl::UnavailableError(absl::StrCat("the compile worker ", options_.command.program,
-                                               " names no compiler"));
+    return absl::UnavailableError(
+        absl::StrCat("the compile worker ", options_.command.program, " names no compiler"));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   compilers_ = slot.compilers;

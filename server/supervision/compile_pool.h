@@ -128,8 +128,8 @@ class CompilePool {
     std::vector<CompilerInfo> compilers;
     std::string walls_missing;  // as the worker says
     int compiles = 0;
-    std::string origin;         // CompilePlan::origin of those compiles
-    absl::Time origin_since;    // as SteadyNow() counts
+    std::string origin;       // CompilePlan::origin of those compiles
+    absl::Time origin_since;  // as SteadyNow() counts
     int starts = 0;
     std::string scratch;  // the worker's folder; empty: it has none
     std::thread thread;
@@ -149,9 +149,7 @@ class CompilePool {
   bool MayRun(const Job& job) const;
   // The one that a slot's worker compiles next; the end: none may run now.
   Queue::iterator NextJob(const Slot& slot);
-  Share& ShareOf(const Job& job) {
-    return shares_[{job.sharer.has_reserve, job.sharer.name}];
-  }
+  Share& ShareOf(const Job& job) { return shares_[{job.sharer.has_reserve, job.sharer.name}]; }
   void Leave(const Job& job);
   void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
@@ -189,7 +187,7 @@ class CompilePool {
   int pauses_ = 0;
   bool stopping_ = false;
   std::vector<CompilerInfo> compilers_;  // empty: not known yet
-  absl::Status missing_;  // why there was none
+  absl::Status missing_;                 // why there was none
   absl::Time missing_until_ = absl::InfinitePast();
 };
 

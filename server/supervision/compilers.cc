@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/host_call.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 #include "tuner/trial.h"
 
 namespace tune::server {
@@ -85,9 +85,9 @@ absl::StatusOr<const Toolchain*> Compilers::ToolchainFor(Language language,
     if (Takes(toolchain, language)) return &toolchain;
   }
   if (compiles_for_target) {
-    return absl::UnimplementedError(absl::StrCat("nothing compiles ", ToText(language), " for ",
-                                                 target, "; what can be compiled: ",
-                                                 PairsText(toolchains_)));
+    return absl::UnimplementedError(
+        absl::StrCat("nothing compiles ", ToText(language), " for ", target,
+                     "; what can be compiled: ", PairsText(toolchains_)));
   }
   return absl::UnavailableError(
       absl::StrCat("cannot compile for ", target,
@@ -163,8 +163,8 @@ void Compilers::Submit(const void* owner, const ProgramPlan& program, Done done)
         if (!next.ok()) return finish(next.status());
         if (!next->has_value()) return finish(std::move(front));
         toolchain.pool->Submit(owner, **std::move(next),
-                               [front = *std::move(front), finish = std::move(finish)](
-                                   absl::StatusOr<CompileResult> result) {
+                               [front = *std::move(front),
+                                finish = std::move(finish)](absl::StatusOr<CompileResult> result) {
                                  if (result.ok()) AddFront(front, *result);
                                  finish(std::move(result));
                                });
@@ -219,9 +219,9 @@ absl::Status Compilers::ComputeReference(ProblemPlan& problem, uint64_t seed,
   ASSIGN_OR_RETURN(const CompileResult result, pool->Compile(plan, cancelled));
   const Artifact& artifact = result.artifact;
   if (artifact.outcome != Outcome::kOk) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the reference in ", ToText(plan.language), ": ",
-        artifact.log.substr(0, kMaxTrialMessageBytes / 2)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the reference in ", ToText(plan.language), ": ",
+                     artifact.log.substr(0, kMaxTrialMessageBytes / 2)));
   }
   RETURN_IF_ERROR(TakeResults(plan.call, artifact.binary, problem.files));
   plan = {};
@@ -235,8 +235,8 @@ absl::Status Compilers::CompileChecker(ProblemPlan& problem, const Cancelled& ca
   if (result.artifact.outcome != Outcome::kOk) {
     const std::string log = result.artifact.log.substr(0, kMaxTrialMessageBytes / 2);
     if (result.misfit) return absl::InvalidArgumentError(absl::StrCat("the checker: ", log));
-    return absl::InvalidArgumentError(absl::StrCat("the checker does not compile for ",
-                                                   checker.compile.target, ":\n", log));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the checker does not compile for ", checker.compile.target, ":\n", log));
   }
   checker = {.steps = std::move(result.steps), .symbols = std::move(result.symbols)};
   problem.checker_binary = std::move(result.artifact.binary);
@@ -251,7 +251,7 @@ std::string ReferenceFault(const ProblemPlan& problem, const CompileResult& resu
 }
 
 absl::StatusOr<CompilePause> Compilers::PauseHost(const std::string& target,
-                                              const Cancelled& cancelled) const {
+                                                  const Cancelled& cancelled) const {
   if (!ProfileOfTarget(target).is_host) return CompilePause();
   std::vector<CompilePool*> pools;
   for (const Toolchain& toolchain : toolchains_) {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/worker/convert.h"
 #include "server/worker/convert_counters.h"
 #include "server/worker/scratch.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -134,9 +134,8 @@ void DeviceSupervisor::AddMeasured(std::vector<Ceiling> ceilings) {
   std::lock_guard<std::mutex> lock(status_mutex_);
   for (Ceiling& ceiling : ceilings) {
     std::erase_if(status_.ceilings, [&](const Ceiling& old) { return old.name == ceiling.name; });
-    std::erase_if(status_.unsaved, [&](const MeasuredCeiling& old) {
-      return old.ceiling.name == ceiling.name;
-    });
+    std::erase_if(status_.unsaved,
+                  [&](const MeasuredCeiling& old) { return old.ceiling.name == ceiling.name; });
     status_.unsaved.push_back({ceiling, now_ms});
     status_.ceilings.push_back(std::move(ceiling));
   }
@@ -298,7 +297,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::MeasureCeilings(const Can
 }
 
 absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::CeilingSuite(double sustained_seconds,
-                                                               const Cancelled& cancelled) {
+                                                                    const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
   DropTaintedWorker();
   Request request;
@@ -312,7 +311,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::CeilingSuite(double susta
 }
 
 absl::StatusOr<CountReport> DeviceSupervisor::Count(const CountRequest& count,
-                                               const Cancelled& cancelled) {
+                                                    const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
   RETURN_IF_ERROR(EnsureProblem(cancelled));
   Request request;
@@ -337,9 +336,9 @@ absl::StatusOr<CalibrationReport> DeviceSupervisor::Calibrate(const Cancelled& c
 }
 
 absl::StatusOr<DeviceSupervisor::Reply> DeviceSupervisor::CallOnce(const Request& request,
-                                                         Reply::KindCase expected,
-                                                         absl::Duration limit,
-                                                         const Cancelled& cancelled) {
+                                                                   Reply::KindCase expected,
+                                                                   absl::Duration limit,
+                                                                   const Cancelled& cancelled) {
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   WorkerAnswer answer = worker_->Call(request, limit, cancelled);
   if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
@@ -354,7 +353,7 @@ absl::StatusOr<DeviceSupervisor::Reply> DeviceSupervisor::CallOnce(const Request
 }
 
 absl::Status DeviceSupervisor::Prepare(const ProblemPlan& plan, const std::string& reference_binary,
-                                  uint64_t seed, const Cancelled& cancelled) {
+                                       uint64_t seed, const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
   DropTaintedWorker();
   // What one has left in the device's memory is not for another to read.
@@ -407,9 +406,8 @@ absl::Status DeviceSupervisor::EnsureProblem(const Cancelled& cancelled) {
                        "; try a smaller problem"));
     }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(WhoPrepares(*problem_), " failed twice on device ", options_.id, ": ",
-                   complaint));
+  return absl::InvalidArgumentError(absl::StrCat(WhoPrepares(*problem_), " failed twice on device ",
+                                                 options_.id, ": ", complaint));
 }
 
 absl::StatusOr<RunReport> DeviceSupervisor::Run(const RunRequest& run, const Cancelled& cancelled) {
@@ -434,14 +432,13 @@ absl::StatusOr<RunReport> DeviceSupervisor::Judge(const std::vector<BufferFile>&
   Request request;
   *request.mutable_judge() = ToWire(outputs);
   RETURN_IF_ERROR(EnsureProblem(cancelled));
-  absl::StatusOr<Reply> reply =
-      CallOnce(request, Reply::kRun, options_.run_deadline, cancelled);
+  absl::StatusOr<Reply> reply = CallOnce(request, Reply::kRun, options_.run_deadline, cancelled);
   if (!reply.ok()) return reply.status();
   return FromWireJudged(reply->run());
 }
 
 absl::StatusOr<DeviceSupervisor::Try> DeviceSupervisor::TryRun(const Request& request,
-                                                     const Cancelled& cancelled) {
+                                                               const Cancelled& cancelled) {
   const WorkerAnswer answer = worker_->Call(request, options_.run_deadline, cancelled);
   // The worker was killed, but nothing is held against the device.
   if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);

@@ -177,14 +177,14 @@ class DeviceSupervisor {
 
   const DeviceSupervisorOptions options_;
   const std::shared_ptr<StuckWorkers> stuck_;  // its twins have the same
-  std::mutex use_mutex_;  // held during every call but Status
+  std::mutex use_mutex_;                       // held during every call but Status
   // Guarded by use_mutex_.
   std::unique_ptr<WorkerProcess> worker_;
   std::optional<Request> problem_;
   bool problem_loaded_ = false;
   int runs_ = 0;
-  std::string walls_missing_;  // as the worker says
-  bool tainted_ = false;       // the worker has run foreign code in its process
+  std::string walls_missing_;          // as the worker says
+  bool tainted_ = false;               // the worker has run foreign code in its process
   std::optional<std::string> origin_;  // ProblemPlan::origin of what the worker has run
 
   mutable std::mutex status_mutex_;

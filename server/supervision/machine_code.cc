@@ -11,17 +11,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/sha256.h"
 #include "server/worker/convert.h"
 #include "tuner/bundle.h"
-#include "tuner/sha256.h"
 
 namespace tune::server {
 namespace {
 
 // What a kernel runs or reads. A function's name comes after these in a cubin (".text.softmax").
-constexpr absl::string_view kSections[] = {".text",      ".rodata",    ".data",
-                                           ".bss",       ".nv.constant", ".nv.global",
-                                           ".nv.shared", ".nv.local"};
+constexpr absl::string_view kSections[] = {".text",        ".rodata",    ".data",      ".bss",
+                                           ".nv.constant", ".nv.global", ".nv.shared", ".nv.local"};
 constexpr size_t kKindBytesMax = 64;
 constexpr int kRegistersShift = 24;  // in the sh_info of a cubin's .text sections
 

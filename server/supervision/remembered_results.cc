@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "tuner/sha256.h"
+#include "base/sha256.h"
 
 namespace tune::server {
 

@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/supervision/machine_code.h"
-#include "tuner/contained.h"
 #include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -291,15 +291,13 @@ absl::StatusOr<std::optional<Trial>> WorkerEvaluator::Next(absl::Duration wait) 
 }
 
 void WorkerEvaluator::SubmitCompile(const ItemPtr& item) {
-  options_.compilers->Submit(
-      this, item->plan,
-      [this, item](absl::StatusOr<CompileResult> result) {
-        const absl::Status taken = Contained([&] { OnCompiled(item, std::move(result)); });
-        if (taken.ok()) return;
-        Lock lock(mutex_);
-        failure_ = taken;
-        changed_.notify_all();
-      });
+  options_.compilers->Submit(this, item->plan, [this, item](absl::StatusOr<CompileResult> result) {
+    const absl::Status taken = Contained([&] { OnCompiled(item, std::move(result)); });
+    if (taken.ok()) return;
+    Lock lock(mutex_);
+    failure_ = taken;
+    changed_.notify_all();
+  });
 }
 
 void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResult> result) {
@@ -333,9 +331,9 @@ void WorkerEvaluator::OnCompiled(const ItemPtr& item, absl::StatusOr<CompileResu
 // Alternating, what waits is few, and could not be compiled while the device measures.
 void WorkerEvaluator::AddReady(const ItemPtr& item) {
   const int64_t bytes = static_cast<int64_t>(item->binary.size());
-  const int64_t bytes_max = options_.ready_bytes_max > 0 ? options_.ready_bytes_max
-                                                         : pool_->binary_bytes_max() *
-                                                               pool_->workers();
+  const int64_t bytes_max = options_.ready_bytes_max > 0
+                                ? options_.ready_bytes_max
+                                : pool_->binary_bytes_max() * pool_->workers();
   if (alternate_ || ready_bytes_ + bytes <= bytes_max) {
     ready_bytes_ += bytes;
     item->plan.compile = {};  // the text is of no more use
@@ -447,8 +445,8 @@ absl::Status WorkerEvaluator::Measure(Item& item) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(FetchBinary(item));
-  RunRequest request = {
-      .program = WithBinary(item.plan, std::move(item.binary)), .policy = options_.policy};
+  RunRequest request = {.program = WithBinary(item.plan, std::move(item.binary)),
+                        .policy = options_.policy};
   request.policy.rival_latency_ns = rival_latency_ns_;
   const absl::Time start = SteadyNow();
   {

@@ -22,9 +22,9 @@
 #include "server/supervision/device_supervisor.h"
 #include "server/supervision/limits.h"
 #include "server/supervision/remembered_results.h"
-#include "tuner/sweep/evaluator.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/roofline/roofline.h"
+#include "tuner/sweep/evaluator.h"
 
 namespace tune::server {
 
@@ -36,8 +36,8 @@ struct WorkerEvaluatorOptions {
   Problem problem;
   uint64_t seed = 0;  // of the inputs
   SamplePolicy policy;
-  SamplePolicy confirm_policy;      // of Remeasure
-  DeviceSupervisor* device = nullptr;    // these must outlive the evaluator
+  SamplePolicy confirm_policy;         // of Remeasure
+  DeviceSupervisor* device = nullptr;  // these must outlive the evaluator
   const Compilers* compilers = nullptr;
   // Of compiling and running the reference, and of the search: what is under way when it is spent
   // is cut short and no trial. Starting the device and measuring its ceilings do not count.
@@ -158,10 +158,10 @@ class WorkerEvaluator : public Evaluator {
   TargetTraits traits_;
   ProblemPlan problem_plan_;
   std::string reference_binary_;
-  std::string compiler_version_;  // of the kernel's language
-  CompilePool* pool_ = nullptr;  // of the kernel's language
-  bool alternate_ = false;       // the device is the CPU that compiles
-  ItemPtr first_;           // of options_.first, until it is checked
+  std::string compiler_version_;      // of the kernel's language
+  CompilePool* pool_ = nullptr;       // of the kernel's language
+  bool alternate_ = false;            // the device is the CPU that compiles
+  ItemPtr first_;                     // of options_.first, until it is checked
   std::future<absl::Status> opened_;  // until PrepareDevice takes it
   uint64_t restarts_before_ = 0;
   uint64_t started_ = 0;  // on the sweep's thread

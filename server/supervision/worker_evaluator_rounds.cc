@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/supervision/worker_evaluator.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 
@@ -19,10 +19,10 @@ void WorkerEvaluator::OpenTwins() {
   std::vector<std::jthread> threads;  // joined whatever happens
   for (int i = 0; i < rounds_expected_; ++i) {
     opening.push_back(options_.device->MakeTwin(absl::StrCat("round", i)));
-    threads.emplace_back([this, &status = opened[static_cast<size_t>(i)],
-                          twin = opening.back().get()] {
-      status = Contained([&] { return twin->Open(cancelled_); });
-    });
+    threads.emplace_back(
+        [this, &status = opened[static_cast<size_t>(i)], twin = opening.back().get()] {
+          status = Contained([&] { return twin->Open(cancelled_); });
+        });
   }
   options_.device->Close();  // it and a twin may not fit with their buffers
   for (std::jthread& thread : threads) thread.join();

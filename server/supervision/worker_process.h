@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/cancelled.h"
 #include "tune/worker/v1/worker.pb.h"
-#include "tuner/cancelled.h"
 
 namespace tune::server {
 
@@ -24,7 +24,7 @@ namespace tune::server {
 struct WorkerLimits {
   int64_t resident_bytes = 0;  // of all its processes
   int processes = 0;
-  int threads = 0;  // of all its processes; with a limit of processes alone
+  int threads = 0;          // of all its processes; with a limit of processes alone
   std::string scratch_dir;  // what may be written to
   int64_t scratch_bytes = 0;
   // Of the file system of that folder, whoever has taken the rest: a worker that is at work when
@@ -110,7 +110,7 @@ class WorkerProcess {
   int stderr_fd_;  // -1 once the worker closed it
   enum class State { kAlive, kKilled, kGone };
   State state_ = State::kAlive;
-  bool waited_ = false;  // in vain, for its end
+  bool waited_ = false;     // in vain, for its end
   int wait_status_ = 0;     // as waitpid gives it, once reaped
   std::string last_words_;  // the end of its stderr
 };

@@ -14,10 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "server/worker/host_memory.h"
 #include "server/worker/scratch.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -95,8 +95,7 @@ FoundGpus FindGpus(const std::string& gpus_dir) {
   FoundGpus found;
   std::set<std::string> models;
   std::error_code error;
-  for (fs::directory_iterator it(gpus_dir, error), end; !error && it != end;
-       it.increment(error)) {
+  for (fs::directory_iterator it(gpus_dir, error), end; !error && it != end; it.increment(error)) {
     ++found.count;
     models.insert(ModelOf(it->path()));
   }
@@ -139,12 +138,12 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
   pool.include_roots = options.include_roots;
   pool.cache = cache;
   pool.walls = walls;
-  pool.command.limits = {.resident_bytes = kCompilerResidentBytes,
-                         .processes = kCompilerProcesses,
-                         .threads = kCompilerThreads,
-                         .scratch_bytes =
-                             makes_results ? kReferenceScratchBytes : kCompilerScratchBytes,
-                         .free_disk_bytes = FreeDiskToKeep(options.scratch_dir)};
+  pool.command.limits = {
+      .resident_bytes = kCompilerResidentBytes,
+      .processes = kCompilerProcesses,
+      .threads = kCompilerThreads,
+      .scratch_bytes = makes_results ? kReferenceScratchBytes : kCompilerScratchBytes,
+      .free_disk_bytes = FreeDiskToKeep(options.scratch_dir)};
   pool.deadline = options.compile_deadline;
   return std::make_unique<CompilePool>(std::move(pool));
 }
@@ -239,8 +238,8 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   }
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);
-  workers->devices_.push_back(MakeSupervisor(options, walls, host, host,
-                                        find("tune-device-cpu").value_or("tune-device-cpu"), {}));
+  workers->devices_.push_back(MakeSupervisor(
+      options, walls, host, host, find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
 
@@ -292,7 +291,7 @@ absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSuperviso
         absl::StrCat("the program that counts is not there: ", program.status().message()));
   }
   return MakeSupervisor(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
-                   {"--ordinal", absl::StrCat(*ordinal)});
+                        {"--ordinal", absl::StrCat(*ordinal)});
 }
 
 absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(

@@ -28,9 +28,9 @@ struct WorkersOptions {
   std::string worker_dir;   // where the workers' programs are; empty: see FindWorker
   std::string gpus_dir = "/proc/driver/nvidia/gpus";  // the driver has an entry of each GPU there
   Limits limits;
-  IncludeRoots include_roots;  // that kernels may include from
-  std::string triton_python;  // a Python that has Triton; empty: the first that is found
-  std::string numpy_python;   // one that has NumPy; the same
+  IncludeRoots include_roots;     // that kernels may include from
+  std::string triton_python;      // a Python that has Triton; empty: the first that is found
+  std::string numpy_python;       // one that has NumPy; the same
   bool allow_weak_walls = false;  // kernels may run where walls are missing
   absl::Duration compile_deadline = absl::Seconds(60);
   absl::Duration prepare_deadline = absl::Seconds(60);

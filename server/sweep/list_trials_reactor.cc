@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/contained.h"
+#include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/rpc/grpc_status.h"
 #include "server/sweep/sweeps.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

@@ -60,10 +60,10 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial>, public Sta
   std::atomic<bool> cancelled_ = false;
   std::optional<db::SweepRow> sweep_;
   bool hides_words_ = false;  // from the caller (server/access/discretion.h)
-  bool lists_known_;  // the ids are of trials that were known
+  bool lists_known_;          // the ids are of trials that were known
   std::vector<int64_t> ids_;
-  size_t next_id_ = 0;    // in ids_
-  int64_t last_id_ = 0;   // that was read
+  size_t next_id_ = 0;   // in ids_
+  int64_t last_id_ = 0;  // that was read
   std::vector<Trial> page_;
   size_t next_ = 0;  // in page_
   Executor::Place place_;

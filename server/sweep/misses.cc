@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 #include "db/job.h"
 #include "server/access/principal.h"
 #include "tune/v1/sweep.pb.h"
-#include "tuner/sha256.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -73,8 +73,8 @@ absl::StatusOr<std::vector<std::string>> DevicesForMiss(const std::vector<Device
     return absl::NotFoundError(absl::StrCat("this host has no ", name));
   }
   if (ids.empty()) {
-    return absl::UnavailableError(absl::StrCat(
-        absl::StrJoin(unusable, ", "), " cannot be used now; see `tunectl device list`"));
+    return absl::UnavailableError(absl::StrCat(absl::StrJoin(unusable, ", "),
+                                               " cannot be used now; see `tunectl device list`"));
   }
   std::rotate(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(turn % ids.size()), ids.end());
   return ids;
@@ -92,7 +92,7 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
   // Else a daemon that has just begun does not know its own devices by name.
   RETURN_IF_ERROR(tools_.devices.List(deadline, cancelled).status());
   ASSIGN_OR_RETURN(const RecordAnswer answer, tools_.records.Lookup(query, cancelled));
-  if (answer.match == Match::kExact) {
+  if (answer.match == lookup::Match::kExact) {
     return RecordedMiss{answer.record->trial.sweep_id, "already tuned"};
   }
   if (tools_.embedded) {
@@ -100,16 +100,15 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> devices,
                    DevicesForMiss(*tools_.devices.Known(), answer.device_name, next_turn_++));
-  ASSIGN_OR_RETURN(Submission submission,
-                   CheckSubmission(RequestFor(answer, devices.front(), tools_.catalogue),
-                                   tools_.catalogue, tools_.devices, tools_.solver, deadline,
-                                   cancelled));
+  ASSIGN_OR_RETURN(
+      Submission submission,
+      CheckSubmission(RequestFor(answer, devices.front(), tools_.catalogue), tools_.catalogue,
+                      tools_.devices, tools_.solver, deadline, cancelled));
   submission.device_ids = devices;
   // What is found belongs where it was missed, whoever asked.
   submission.sweep.kernel_name = answer.kernel_name;
   submission.sweep.name_space = NameSpaceIn(answer.kernel_name);
-  submission.sweep.job.subject =
-      NameIn(submission.sweep.name_space, submission.sweep.job.subject);
+  submission.sweep.job.subject = NameIn(submission.sweep.name_space, submission.sweep.job.subject);
   submission.sweep.job.owner = owner;
   for (int tries = 1; tries <= kTriesMax; ++tries) {
     submission.sweep.idempotency_key = KeyOf(submission.sweep, answer.include_digest, tries);
@@ -127,9 +126,8 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
         last.id, absl::StrCat("was tried and left no record; whoever misses it after ", when,
                               " UTC has it tried again; see: tunectl sweep watch ", last.id)};
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(kTriesMax, " sweeps of it left no record; tune it with: tunectl sweep ",
-                   answer.kernel_name));
+  return absl::FailedPreconditionError(absl::StrCat(
+      kTriesMax, " sweeps of it left no record; tune it with: tunectl sweep ", answer.kernel_name));
 }
 
 absl::StatusOr<db::SweepRow> Misses::SubmitOnce(Submission& submission) const {
@@ -142,8 +140,8 @@ absl::StatusOr<db::SweepRow> Misses::SubmitOnce(Submission& submission) const {
   return view.row;
 }
 
-RecordedMiss Misses::Record(const RecordQuery& query, const std::string& owner,
-                            absl::Time deadline, const Cancelled& cancelled) const {
+RecordedMiss Misses::Record(const RecordQuery& query, const std::string& owner, absl::Time deadline,
+                            const Cancelled& cancelled) const {
   absl::StatusOr<RecordedMiss> miss = Queue(query, owner, deadline, cancelled);
   if (miss.ok()) return *std::move(miss);
   return {.note = absl::StrCat("not queued: ", miss.status().message())};

@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
 #include "server/kernels/source_findings.h"
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
 
 namespace tune::server {
@@ -88,9 +88,8 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
                                            SpaceSolver& solver, absl::Time deadline,
                                            const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckLimits(request));
-  ASSIGN_OR_RETURN(
-      const Workload workload,
-      ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline, cancelled));
+  ASSIGN_OR_RETURN(const Workload workload,
+                   ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline, cancelled));
   Submission submission{.kernel = ToRow(workload.named), .device_ids = workload.device.ids};
   ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request));
   RETURN_IF_ERROR(RefuseSource(workload, submission.warnings));
@@ -125,8 +124,10 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
 absl::Status CheckBudgetWithin(absl::Duration most, const v1::Budget& budget) {
   if (!(budget.seconds() > absl::ToDoubleSeconds(most))) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "a budget of ", absl::FormatDuration(absl::Seconds(budget.seconds())), ": a sweep of a "
-      "submitter may have a device for ", absl::FormatDuration(most),
+      "a budget of ", absl::FormatDuration(absl::Seconds(budget.seconds())),
+      ": a sweep of a "
+      "submitter may have a device for ",
+      absl::FormatDuration(most),
       ". Give a shorter --budget, and submit it again to go on from its trials; an operator may "
       "start tunerd with a larger --job-seconds-per-principal"));
 }
@@ -167,8 +168,7 @@ void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
 
 double ConfirmSecondsMax(const db::SweepRow& sweep) {
   if (sweep.budget_seconds <= 0) return 0;
-  const double most =
-      absl::ToDoubleSeconds(ProfileOfTarget(sweep.target).confirm_time_max);
+  const double most = absl::ToDoubleSeconds(ProfileOfTarget(sweep.target).confirm_time_max);
   return std::clamp(sweep.budget_seconds, kConfirmSecondsMin, most);
 }
 

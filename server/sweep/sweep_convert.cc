@@ -75,10 +75,10 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
 
 v1::Sweep ToProto(const SweepView& view) {
   const db::JobRow& job = view.row.job;
-  auto proto = Encoded<v1::Sweep>(
-      view.row, {"job", "name_space", "budget_trials", "budget_seconds", "fresh", "idempotency_key",
-                 "best_trial_id", "default_trial_id", "tie_trial_ids", "device_ids",
-                 "spent_seconds", "summary"});
+  auto proto =
+      Encoded<v1::Sweep>(view.row, {"job", "name_space", "budget_trials", "budget_seconds", "fresh",
+                                    "idempotency_key", "best_trial_id", "default_trial_id",
+                                    "tie_trial_ids", "device_ids", "spent_seconds", "summary"});
   Encode(job, proto, {"id", "kind", "owner", "subject", "started_unix_ms", "deaths"});
   proto.set_job_id(job.id);
   if (view.waiting) proto.set_state(v1::JOB_STATE_WAITING);

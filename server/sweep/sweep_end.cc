@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "server/artifacts/artifact_text.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/sweep/sweep_run.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 #include "tuner/sweep/winner.h"
 
 namespace tune::server {
@@ -76,10 +76,10 @@ absl::Status SweepRun::Confirm() {
 
 // A sweep that saw little takes the place of a record only where it is measured to be faster.
 void SweepRun::AddIncumbent() {
-  const std::shared_ptr<const LookupIndex> index = records_.snapshot();
-  const LookupAnswer found =
-      index->Lookup(QueryOfKey(), [](const db::RecordRow&) { return true; });
-  if (found.match != Match::kExact || !space_->IndexOf(found.record->trial.config)) return;
+  const std::shared_ptr<const lookup::Index> index = records_.snapshot();
+  const lookup::Answer found =
+      index->Lookup(QueryOfKey(), [](const lookup::Record&) { return true; });
+  if (found.match != lookup::Match::kExact || !space_->IndexOf(found.record->trial.config)) return;
   const auto is_it = [&](const Trial& one) { return one.config == found.record->trial.config; };
   if (std::any_of(finalists_.begin(), finalists_.end(), is_it)) return;
   Trial incumbent{.config = found.record->trial.config, .outcome = Outcome::kOk};
@@ -97,8 +97,7 @@ absl::Status SweepRun::StoreConfirmed(Trial& trial) {
 absl::Status SweepRun::NameBestSoFar() {
   if (!summary_.best || evaluator_ == nullptr) return absl::OkStatus();
   const Roof& roof = evaluator_->roof();
-  SweepResult result{
-      .bound = roof.bound, .ceiling = roof.ceiling, .ceiling_source = roof.source};
+  SweepResult result{.bound = roof.bound, .ceiling = roof.ceiling, .ceiling_source = roof.source};
   ASSIGN_OR_RETURN(result.best, store_.GetTrial(summary_.best->id));
   if (default_trial_) {
     ASSIGN_OR_RETURN(result.default_trial, store_.GetTrial(default_trial_->id));
@@ -121,9 +120,9 @@ std::string SweepRun::Unconfirmed() const {
                         cut.empty() ? "" : absl::StrCat(cut, ". If the kernel does end, "),
                         "give a longer --budget");
   }
-  const auto most = std::max_element(
-      summary_.outcomes.begin(), summary_.outcomes.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(summary_.outcomes.begin(), summary_.outcomes.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::string ended = most == summary_.outcomes.end()
                                 ? ""
                                 : absl::StrCat(", ", most->second, " of ", summary_.done,
@@ -164,16 +163,16 @@ JobWork::End SweepRun::Ended(const absl::Status& status) {
   return end;
 }
 
-std::optional<db::RecordRow> SweepRun::Record() const {
+std::optional<lookup::Record> SweepRun::Record() const {
   if (!confirmed_) return std::nullopt;
   const SweepResult& result = *view_.result;
-  db::RecordRow record{.key = key_,
-                       .kernel_name = view_.row.kernel_name,
-                       .trial = result.best,
-                       .tie_count = static_cast<uint32_t>(result.ties.size()),
-                       .published_unix_ms = absl::ToUnixMillis(absl::Now()),
-                       .seed = view_.row.seed,
-                       .submitter = view_.row.job.owner};
+  lookup::Record record{.key = key_,
+                        .kernel_name = view_.row.kernel_name,
+                        .trial = result.best,
+                        .tie_count = static_cast<uint32_t>(result.ties.size()),
+                        .published_unix_ms = absl::ToUnixMillis(absl::Now()),
+                        .seed = view_.row.seed,
+                        .submitter = view_.row.job.owner};
   for (const Trial& tie : result.ties) {
     record.ties.push_back({tie.config, tie.measurement.latency_ns_median});
   }
@@ -201,11 +200,12 @@ absl::Status SweepRun::NotPublished(const absl::Status& why) {
   spdlog::error("sweep {}: its record was not published: {}", view_.row.id, why.ToString());
   return absl::Status(
       why.code(), absl::StrCat("the best was measured again, but its record could not be "
-                               "published: ", why.message(),
+                               "published: ",
+                               why.message(),
                                ". Submit the sweep again, and what was tried is not tried again"));
 }
 
-absl::StatusOr<std::string> SweepRun::Artifact(const db::RecordRow& record) const {
+absl::StatusOr<std::string> SweepRun::Artifact(const lookup::Record& record) const {
   const std::optional<Program> program = evaluator_->MeasuredProgram(record.trial.config);
   if (!program) return absl::NotFoundError("its program was not kept");
   return ArtifactText(record.key, record.kernel_name, record.trial.config, *program);

@@ -6,7 +6,7 @@
 //
 //   SweepRun run(store, workers, records, solver, work, context);
 //   absl::Status status = run.Go();
-//   if (std::optional<db::RecordRow> record = run.Record()) { ...publish... }
+//   if (std::optional<lookup::Record> record = run.Record()) { ...publish... }
 //   JobWork::End end = run.Ended(status);
 #pragma once
 
@@ -19,15 +19,17 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/steady_time.h"
 #include "db/store.h"
+#include "lookup/record.h"
 #include "server/kernels/space_solver.h"
 #include "server/records/record_book.h"
 #include "server/supervision/workers.h"
 #include "server/sweep/progress_meter.h"
 #include "server/sweep/sweeps.h"
-#include "tuner/steady_time.h"
 #include "tuner/strategies/strategy.h"
 #include "tuner/sweep/sweep.h"
+#include "tuner/trial_key.h"
 
 namespace tune::server {
 
@@ -57,13 +59,13 @@ class SweepRun {
   // How it ended, given what Go returned. What it found is told to the sweep's work.
   JobWork::End Ended(const absl::Status& status);
   // The record to publish; nothing unless a winner was confirmed.
-  std::optional<db::RecordRow> Record() const;
+  std::optional<lookup::Record> Record() const;
   // The sweep as it is stored together with its record. REQUIRES: there is one.
   db::SweepRow DoneRow() const;
   // Takes back the winner, whose record could not be published. The status to end with.
   absl::Status NotPublished(const absl::Status& why);
   // What the record's config was compiled to, as a file.
-  absl::StatusOr<std::string> Artifact(const db::RecordRow& record) const;
+  absl::StatusOr<std::string> Artifact(const lookup::Record& record) const;
 
  private:
   absl::Status LoadKernel();
@@ -77,7 +79,7 @@ class SweepRun {
   absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
   // Configs that won at other problems, in the order in which they are tried.
   std::vector<uint64_t> LoadStarts();
-  LookupQuery QueryOfKey() const;
+  lookup::Query QueryOfKey() const;
   absl::StatusOr<std::vector<Trial>> LoadKnown();
   void Keep(Trial trial);
   absl::Status Search(const std::vector<Trial>& known);
@@ -107,11 +109,11 @@ class SweepRun {
   std::optional<Space> space_;
   std::optional<Config> default_config_;  // not every problem allows the spec's default
   std::unique_ptr<Strategy> strategy_;
-  db::TrialKey key_;
+  TrialKey key_;
   std::vector<Trial> finalists_;        // the fastest that were ok, without samples
   std::optional<Trial> default_trial_;  // of the search, if it was ok
   SweepSummary summary_;
-  double search_seconds_ = 0;  // that the search may take; 0: no limit
+  double search_seconds_ = 0;   // that the search may take; 0: no limit
   double prepare_seconds_ = 0;  // of the budget that went before it
   double spent_before_ = 0;     // of the budget, by earlier turns of the sweep
   double noted_spent_ = 0;      // as the store has it

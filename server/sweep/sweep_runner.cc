@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/artifacts/artifact_share.h"
 #include "server/sweep/sweep_runner.h"
 
 #include <spdlog/spdlog.h>
@@ -17,13 +16,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "db/store_faults.h"
+#include "server/artifacts/artifact_share.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_run.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
-#include "tuner/status_macros.h"
-#include "tuner/steady_time.h"
 #include "tuner/strategies/strategy.h"
 #include "tuner/sweep/sweep.h"
 #include "tuner/sweep/winner.h"
@@ -41,7 +41,7 @@ constexpr absl::Duration kStoreAgain = absl::Seconds(1);
 constexpr absl::Duration kStorePatience = absl::Seconds(10);
 constexpr absl::Duration kStopCheck = absl::Milliseconds(50);
 constexpr double kPrepareTold = 0.05;  // of a budget; less is no matter
-constexpr size_t kFinalistsMin = 64;  // MeasureFinals measures fewer again
+constexpr size_t kFinalistsMin = 64;   // MeasureFinals measures fewer again
 // A daemon that is killed forgets at most so much of the budget's time.
 constexpr double kNoteSpentSeconds = 5;
 // Who was told that a sweep is done finds its record in the newest snapshot's file, unless the host
@@ -68,8 +68,8 @@ absl::Status SweepRun::Go() {
 
 absl::Status SweepRun::LoadKernel() {
   ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(view_.row.kernel_hash));
-  ASSIGN_OR_RETURN(kernel_, Kernel::Create(row.spec_name, row.spec_text, row.files,
-                                           view_.row.name_space));
+  ASSIGN_OR_RETURN(kernel_,
+                   Kernel::Create(row.spec_name, row.spec_text, row.files, view_.row.name_space));
   return absl::OkStatus();
 }
 
@@ -86,23 +86,21 @@ absl::Status SweepRun::OpenDevice() {
   const absl::Duration budget =
       is_first_turn ? absl::Seconds(row.budget_seconds) : absl::InfiniteDuration();
   std::optional<Config> first;
-  if (absl::StatusOr<Config> config =
-          kernel_->DefaultConfig(row.problem, TraitsOf(info));
+  if (absl::StatusOr<Config> config = kernel_->DefaultConfig(row.problem, TraitsOf(info));
       config.ok()) {
     first = *std::move(config);
   }
   ASSIGN_OR_RETURN(evaluator_,
-                   workers_.MakeEvaluator(
-                       context_.device_id(),
-                       {.kernel = kernel_,
-                        .problem = row.problem,
-                        .seed = row.seed,
-                        .policy = With(row.cache_mode, profile.search),
-                        .confirm_policy = With(row.cache_mode, profile.confirm),
-                        .budget = budget,
-                        .cancelled = context_.cancelled(),
-                        .first = std::move(first),
-                        .early = true}));
+                   workers_.MakeEvaluator(context_.device_id(),
+                                          {.kernel = kernel_,
+                                           .problem = row.problem,
+                                           .seed = row.seed,
+                                           .policy = With(row.cache_mode, profile.search),
+                                           .confirm_policy = With(row.cache_mode, profile.confirm),
+                                           .budget = budget,
+                                           .cancelled = context_.cancelled(),
+                                           .first = std::move(first),
+                                           .early = true}));
   RETURN_IF_ERROR(CheckDevice(evaluator_->device()));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
@@ -118,18 +116,16 @@ absl::Status SweepRun::OpenDevice() {
 absl::Status SweepRun::CheckDevice(const DeviceInfo& info) const {
   const db::SweepRow& row = view_.row;
   if (info.name == row.device_name && info.target == row.target) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "device ", context_.device_id(), " was ", row.device_name, " (", row.target,
-      ") when the sweep was submitted and is ", info.name, " (", info.target,
-      ") now; submit the sweep again"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("device ", context_.device_id(), " was ", row.device_name, " (", row.target,
+                   ") when the sweep was submitted and is ", info.name, " (", info.target,
+                   ") now; submit the sweep again"));
 }
 
 absl::Status SweepRun::PlanSpace() {
   const db::SweepRow& row = view_.row;
-  ASSIGN_OR_RETURN(space_,
-                   solver_.MakeSpace(
-                       *kernel_, row.problem, evaluator_->traits(),
-                       context_.cancelled(), SpaceSolver::Caller::kSweep));
+  ASSIGN_OR_RETURN(space_, solver_.MakeSpace(*kernel_, row.problem, evaluator_->traits(),
+                                             context_.cancelled(), SpaceSolver::Caller::kSweep));
   view_.fixed_params.clear();
   for (size_t i = 0; i < space_->params().size(); ++i) {
     if (space_->radix(i) == 1) view_.fixed_params.push_back(space_->params()[i].name);
@@ -192,7 +188,7 @@ std::vector<uint64_t> SweepRun::LoadStarts() {
   return starts;
 }
 
-LookupQuery SweepRun::QueryOfKey() const {
+lookup::Query SweepRun::QueryOfKey() const {
   return {.kernel_name = view_.row.kernel_name,
           .kernel_hash = key_.kernel_hash,
           .problem = key_.problem,
@@ -359,7 +355,7 @@ absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
 }
 
 // A record without its artifact is worth having.
-void SweepRunner::KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& record) {
+void SweepRunner::KeepArtifact(absl::StatusOr<std::string> text, lookup::Record& record) {
   const auto keep = [&]() -> absl::StatusOr<std::string> {
     RETURN_IF_ERROR(text.status());
     return PutWithinShare(*text, {record.submitter, artifact_bytes_max_of_(record.submitter)},
@@ -379,7 +375,7 @@ JobWork::End SweepRunner::Run(SweepWork& work, JobContext& context) {
   const auto run = std::make_shared<SweepRun>(store_, workers_, records_, solver_, work, context);
   absl::Status status = run->Go();
   if (!status.ok() && !context.stop()) spdlog::warn("sweep {}: {}", id, status.ToString());
-  if (std::optional<db::RecordRow> record = run->Record()) {
+  if (std::optional<lookup::Record> record = run->Record()) {
     KeepArtifact(run->Artifact(*record), *record);
     const db::SweepRow done = run->DoneRow();
     const absl::Status published = run->Persist([&] {

@@ -10,11 +10,12 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "lookup/record.h"
 #include "server/artifacts/artifact_folder.h"
-#include "server/supervision/workers.h"
-#include "server/records/record_book.h"
 #include "server/kernels/space_solver.h"
+#include "server/records/record_book.h"
 #include "server/snapshots/snapshot_writer.h"
+#include "server/supervision/workers.h"
 #include "server/sweep/sweeps.h"
 
 namespace tune::server {
@@ -41,7 +42,7 @@ class SweepRunner {
   JobWork::End Run(SweepWork& work, JobContext& context);
 
  private:
-  void KeepArtifact(absl::StatusOr<std::string> text, db::RecordRow& record);
+  void KeepArtifact(absl::StatusOr<std::string> text, lookup::Record& record);
 
   db::Store& store_;
   Workers& workers_;

@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contained.h"
+#include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/rpc/unary.h"
 #include "server/sweep/list_trials_reactor.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
-#include "tuner/contained.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -56,8 +56,7 @@ grpc::ServerWriteReactor<v1::SweepEvent>* SweepService::WatchSweep(
       tools_.executors.reads
           .Run([this, reactor, id = request->sweep_id(),
                 principal = tools_.principals.Of(*context)] {
-            absl::StatusOr<Sweeps::Watched> watched =
-                Contained([&] { return sweeps_.Watch(id); });
+            absl::StatusOr<Sweeps::Watched> watched = Contained([&] { return sweeps_.Watch(id); });
             if (!watched.ok()) return reactor->End(ToGrpc(watched.status()));
             reactor->Claim(ClaimOf(principal, watched->owner));
             const std::string name_space = watched->view().row.name_space;

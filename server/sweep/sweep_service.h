@@ -2,9 +2,9 @@
 #pragma once
 
 #include "db/store.h"
-#include "server/kernels/catalogue.h"
 #include "server/devices/devices.h"
 #include "server/jobs/job_call.h"
+#include "server/kernels/catalogue.h"
 #include "server/kernels/space_solver.h"
 #include "server/sweep/sweeps.h"
 #include "tune/v1/sweep.grpc.pb.h"
@@ -14,8 +14,8 @@ namespace tune::server {
 // Thread-safe.
 class SweepService : public v1::SweepService::CallbackService {
  public:
-  SweepService(const Catalogue& catalogue, const Devices& devices, db::Store& store,
-               Sweeps& sweeps, SpaceSolver& solver, const JobTools& tools)
+  SweepService(const Catalogue& catalogue, const Devices& devices, db::Store& store, Sweeps& sweeps,
+               SpaceSolver& solver, const JobTools& tools)
       : catalogue_(catalogue),
         devices_(devices),
         store_(store),

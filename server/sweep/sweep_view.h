@@ -48,8 +48,7 @@ struct SweepResult {
   double ceiling = 0;
   CeilingSource ceiling_source = CeilingSource::kUnknown;
 };
-TUNE_FIELDS(SweepResult, best, default_trial, ties, confirm_rounds, bound, ceiling,
-            ceiling_source);
+TUNE_FIELDS(SweepResult, best, default_trial, ties, confirm_rounds, bound, ceiling, ceiling_source);
 
 // The default config's trial if it was ok; else null.
 inline const Trial* OkDefault(const SweepResult& result) {
@@ -71,10 +70,9 @@ TUNE_FIELDS(SweepFigures, speedup_over_default, speedup_low, speedup_high, defau
 
 inline SweepFigures FiguresOf(const SweepResult& result) {
   const Trial* const trial = OkDefault(result);
-  const bool tied = trial != nullptr && std::any_of(result.ties.begin(), result.ties.end(),
-                                                    [&](const Trial& tie) {
-                                                      return tie.config == trial->config;
-                                                    });
+  const bool tied = trial != nullptr &&
+                    std::any_of(result.ties.begin(), result.ties.end(),
+                                [&](const Trial& tie) { return tie.config == trial->config; });
   OverDefault over = StandToDefault(result.best, trial, result.confirm_rounds, tied);
   return {.speedup_over_default = over.speedup,
           .speedup_low = over.speedup_low,
@@ -102,8 +100,8 @@ struct SweepView {
   uint64_t warm_observations = 0;
   std::vector<std::string> warm_sources;
   std::vector<std::string> fixed_params;  // with one possible value in the sweep's space
-  SweepEnd end = SweepEnd::kNone;  // why nothing more was tried
-  std::string end_message;         // the same for people; empty while it runs
+  SweepEnd end = SweepEnd::kNone;         // why nothing more was tried
+  std::string end_message;                // the same for people; empty while it runs
   SweepProgress progress;
   std::optional<SweepResult> result;
   // Of a result whose trials have no samples any more: what was concluded while they had them.

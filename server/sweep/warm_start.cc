@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/records/shipped_records.h"
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -38,7 +38,7 @@ double Distance(const Problem& a, const Problem& b, const v1::KernelSpec& spec) 
   return distance;
 }
 
-bool SameKey(const db::TrialKey& a, const db::TrialKey& b) {
+bool SameKey(const TrialKey& a, const TrialKey& b) {
   return a.kernel_hash == b.kernel_hash && a.problem == b.problem &&
          a.device_name == b.device_name && a.target == b.target && a.driver == b.driver &&
          a.compiler == b.compiler && a.cache_mode == b.cache_mode &&
@@ -47,7 +47,7 @@ bool SameKey(const db::TrialKey& a, const db::TrialKey& b) {
 
 std::vector<Trial> TrialsOf(const ShippedSweeps::Sweep& sweep) {
   std::vector<Trial> trials;
-  for (const db::TimedConfig& one : sweep.Configs(sweep.rows.size())) {
+  for (const lookup::TimedConfig& one : sweep.Configs(sweep.rows.size())) {
     Trial trial{.config = one.config, .outcome = Outcome::kOk};
     trial.measurement.latency_ns_median = one.latency_ns_median;
     trials.push_back(std::move(trial));
@@ -135,28 +135,28 @@ absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior) {
   return warm_start;
 }
 
-std::vector<NearWinner> NearestWinners(const LookupIndex& index, const LookupQuery& query,
+std::vector<NearWinner> NearestWinners(const lookup::Index& index, const lookup::Query& query,
                                        const Space& space, size_t count) {
   std::vector<NearWinner> winners;
   std::set<uint64_t> seen;
-  const auto is_new = [&](const db::RecordRow& record) {
+  const auto is_new = [&](const lookup::Record& record) {
     const std::optional<uint64_t> config = space.IndexOf(record.trial.config);
     return config.has_value() && !seen.contains(*config);
   };
   while (winners.size() < count) {
-    const LookupAnswer found = index.Lookup(query, is_new);
-    if (found.match == Match::kNone) break;
-    const db::RecordRow& record = *found.record;
-    winners.push_back({.index = *space.IndexOf(record.trial.config),
-                       .source = absl::StrCat(
-                           ToText(record.key.problem), " on ", record.key.device_name,
-                           IsShipped(record) ? " (its winner, shipped)" : " (its winner)")});
+    const lookup::Answer found = index.Lookup(query, is_new);
+    if (found.match == lookup::Match::kNone) break;
+    const lookup::Record& record = *found.record;
+    winners.push_back(
+        {.index = *space.IndexOf(record.trial.config),
+         .source = absl::StrCat(ToText(record.key.problem), " on ", record.key.device_name,
+                                IsShipped(record) ? " (its winner, shipped)" : " (its winner)")});
     seen.insert(winners.back().index);
   }
   return winners;
 }
 
-double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::KernelSpec& spec) {
+double TrustIn(const TrialKey& other, const TrialKey& key, const v1::KernelSpec& spec) {
   if (&ProfileOfTarget(other.target) != &ProfileOfTarget(key.target)) return 0;
   double trust = 1 / (1 + Distance(other.problem, key.problem, spec) / 4);
   if (other.device_name != key.device_name) trust *= other.target == key.target ? 0.8 : 0.5;
@@ -170,20 +170,20 @@ double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::Ker
 
 absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps& shipped,
                                           const std::string& kernel_name, const Kernel& kernel,
-                                          const db::TrialKey& key, size_t observations_max) {
-  ASSIGN_OR_RETURN(const std::vector<db::TrialKey> keys,
+                                          const TrialKey& key, size_t observations_max) {
+  ASSIGN_OR_RETURN(const std::vector<TrialKey> keys,
                    store.TrialKeysOfKernel(kernel_name, kKeysMax));
   struct Source {
     double trust = 0;
-    const db::TrialKey* key = nullptr;
+    const TrialKey* key = nullptr;
     const ShippedSweeps::Sweep* shipped = nullptr;  // null: the store's
   };
   std::vector<Source> trusted;
-  const auto add = [&](const db::TrialKey& other, const ShippedSweeps::Sweep* sweep) {
+  const auto add = [&](const TrialKey& other, const ShippedSweeps::Sweep* sweep) {
     const double trust = TrustIn(other, key, kernel.spec());
     if (trust > 0 && !SameKey(other, key)) trusted.push_back({trust, &other, sweep});
   };
-  for (const db::TrialKey& other : keys) add(other, nullptr);
+  for (const TrialKey& other : keys) add(other, nullptr);
   for (const ShippedSweeps::Sweep& sweep : shipped.sweeps()) {
     if (sweep.kernel_name == kernel_name) add(sweep.key, &sweep);
   }
@@ -203,10 +203,10 @@ absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps&
     }
     const size_t left = observations_max - warm_start.prior.size();
     if (!Append(trials, source.trust, left, warm_start)) continue;
-    warm_start.sources.push_back(absl::StrCat(
-        ToText(source.key->problem), " on ", source.key->device_name, " (", trials.size(),
-        trials.size() == 1 ? " config" : " configs",
-        source.shipped != nullptr ? ", shipped)" : ")"));
+    warm_start.sources.push_back(absl::StrCat(ToText(source.key->problem), " on ",
+                                              source.key->device_name, " (", trials.size(),
+                                              trials.size() == 1 ? " config" : " configs",
+                                              source.shipped != nullptr ? ", shipped)" : ")"));
   }
   return warm_start;
 }

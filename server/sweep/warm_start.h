@@ -8,12 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
-#include "server/records/lookup/index.h"
+#include "lookup/index.h"
 #include "server/records/shipped_sweeps.h"
 #include "tune/v1/sweep.pb.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/space/space.h"
 #include "tuner/strategies/strategy.h"
+#include "tuner/trial_key.h"
 
 namespace tune::server {
 
@@ -32,7 +33,7 @@ absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
 // space: what was measured in another one does not count. Replayed sweeps are not in the store.
 absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps& shipped,
                                           const std::string& kernel_name, const Kernel& kernel,
-                                          const db::TrialKey& key, size_t observations_max);
+                                          const TrialKey& key, size_t observations_max);
 
 struct NearWinner {
   uint64_t index = 0;  // of the config, in the space
@@ -42,11 +43,11 @@ struct NearWinner {
 // The configs that look-ups would answer the query with, were the ones before not there: the
 // nearest first, at most `count`. Shipped and imported records have no trials in the store, so that
 // this is all they teach a sweep.
-std::vector<NearWinner> NearestWinners(const LookupIndex& index, const LookupQuery& query,
+std::vector<NearWinner> NearestWinners(const lookup::Index& index, const lookup::Query& query,
                                        const Space& space, size_t count);
 
 // 0 to 1: how far what was measured under one key is to be trusted under another. 0 from the CPU to
 // a GPU and back.
-double TrustIn(const db::TrialKey& other, const db::TrialKey& key, const v1::KernelSpec& spec);
+double TrustIn(const TrialKey& other, const TrialKey& key, const v1::KernelSpec& spec);
 
 }  // namespace tune::server

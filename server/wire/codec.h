@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nouns to messages and back, by the list of a noun's fields (tuner/fields.h). Each field of the
+// Nouns to messages and back, by the list of a noun's fields (base/fields.h). Each field of the
 // noun goes to the field of the message that has its name. A converter fills in what the message
 // has besides.
 //
@@ -32,9 +32,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "tuner/fields.h"
+#include "base/fields.h"
+#include "base/status_macros.h"
 #include "tuner/problem.h"
-#include "tuner/status_macros.h"
 #include "tuner/value.h"
 
 namespace tune::server {
@@ -95,7 +95,8 @@ const std::vector<const Place*>& PlacesOf(const Message& message, Names left_out
   std::vector<const char*> names;
   Noun noun;
   ForEachField(noun, [&](const char* name, const auto&) { names.push_back(name); });
-  all.push_back({message.GetDescriptor(), {left_out.begin(), left_out.end()},
+  all.push_back({message.GetDescriptor(),
+                 {left_out.begin(), left_out.end()},
                  FindPlaces(*message.GetDescriptor(), names, left_out)});
   return all.back().places;
 }
@@ -117,7 +118,9 @@ concept Optional = requires(T value) {
   value.emplace();
 };
 template <typename T>
-concept Variant = requires(T value) { value.valueless_by_exception(); };
+concept Variant = requires(T value) {
+  value.valueless_by_exception();
+};
 
 }  // namespace wire
 
@@ -162,9 +165,11 @@ void Write(const T& value, Message& message, const Place& place) {
     if (value.has_value()) Write(*value, message, place);
   } else if constexpr (Variant<T>) {
     Message& kind = PutMessage(message, place);
-    std::visit([&](const auto& held) {
-      Encode(held, PutMessage(kind, PlaceAt(kind, static_cast<int>(value.index()) + 1)));
-    }, value);
+    std::visit(
+        [&](const auto& held) {
+          Encode(held, PutMessage(kind, PlaceAt(kind, static_cast<int>(value.index()) + 1)));
+        },
+        value);
   } else if constexpr (Range<T>) {
     if (!place.is_repeated()) {
       Message& list = PutMessage(message, place);
@@ -202,8 +207,7 @@ absl::Status ReadAll(const Message& message, const Place& place, T& values) {
     } else if constexpr (requires { values.emplace_back(); }) {
       RETURN_IF_ERROR(Read(message, place, i, values.emplace_back(), Into::kElement));
     } else {
-      RETURN_IF_ERROR(
-          Read(message, place, i, values[static_cast<size_t>(i)], Into::kElement));
+      RETURN_IF_ERROR(Read(message, place, i, values[static_cast<size_t>(i)], Into::kElement));
     }
   }
   return absl::OkStatus();

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/fields.h"
 #include "server/wire/codec.h"
-#include "tuner/fields.h"
 #include "tuner/problem.h"
 #include "tuner/value.h"
 

@@ -185,8 +185,8 @@ void AllowToLive(Program& program, WorkerRole role) {
                     {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, kSetVma, PR_SET_DUMPABLE,
                      PR_SET_CHILD_SUBREAPER});
     // Each source enters a domain of its own. A process can only take rights from itself so.
-    program.Allow({__NR_landlock_create_ruleset, __NR_landlock_add_rule,
-                   __NR_landlock_restrict_self});
+    program.Allow(
+        {__NR_landlock_create_ruleset, __NR_landlock_add_rule, __NR_landlock_restrict_self});
   } else {
     program.AllowIf(__NR_prctl, 0, kWhole, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, kSetVma});
   }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/bundle.h"
 #include "tuner/device/compile_request.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

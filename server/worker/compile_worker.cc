@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/worker/arguments.h"
 #include "server/worker/compile_units.h"
 #include "server/worker/convert.h"
@@ -15,7 +16,6 @@
 #include "server/worker/serve.h"
 #include "server/worker/wall_trial.h"
 #include "server/worker/walls.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

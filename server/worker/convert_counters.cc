@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/wire/nouns.h"
 #include "server/worker/convert.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -41,8 +41,8 @@ absl::StatusOr<std::vector<Ceiling>> FromWire(const worker::v1::CeilingsReply& p
 
 worker::v1::Count ToWire(const CountRequest& request) {
   worker::v1::Count proto;
-  *proto.mutable_run() = ToWire(
-      RunRequest{.program = request.program, .policy = {.cache_mode = request.cache_mode}});
+  *proto.mutable_run() =
+      ToWire(RunRequest{.program = request.program, .policy = {.cache_mode = request.cache_mode}});
   proto.set_set(static_cast<v1::MetricSet>(request.set));
   proto.set_readings(request.readings);
   proto.set_tensor_quantity(request.tensor_quantity);

@@ -6,13 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "server/worker/arguments.h"
 #include "server/worker/convert.h"
 #include "server/worker/convert_counters.h"
 #include "server/worker/serve.h"
 #include "server/worker/wall_trial.h"
 #include "server/worker/walls.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::server {
 namespace {

@@ -337,8 +337,8 @@ class Trial {
     Act("make System V memory", Reaches(Call(__NR_shmget, 0, 0, 0600 | 01000), EINVAL));
     Act("make message queues", Reaches(Call(__NR_msgctl, -1, 0, nullptr), EINVAL));
     Act("take disk at once", Reaches(Call(__NR_fallocate, -1, 0, 0, kPageBytes), EBADF));
-    Act("have files without a name", Opens(scratch_.empty() ? "/tmp" : scratch_,
-                                           O_TMPFILE | O_WRONLY));
+    Act("have files without a name",
+        Opens(scratch_.empty() ? "/tmp" : scratch_, O_TMPFILE | O_WRONLY));
     struct flock lock = {};
     lock.l_type = F_RDLCK;
     Act("lock files", fcntl(STDIN_FILENO, F_SETLK, &lock) == 0);

@@ -148,27 +148,16 @@ void Walls::Note(const std::string& what) {
 
 std::vector<std::string> Walls::ReadablePaths() const {
   // The store, its keys and everybody's home are not on this list.
-  std::vector<std::string> paths = {"/usr",
-                                    "/lib",
-                                    "/lib64",
-                                    "/bin",
-                                    "/etc/alternatives",
-                                    "/etc/ld.so.cache",
-                                    "/etc/localtime",
-                                    "/sys/devices/system/cpu",
-                                    "/proc/cpuinfo",
-                                    "/proc/meminfo",
-                                    // The folder has its memory and pipes, and the host's
-                                    // connections and mounts.
-                                    "/proc/self/maps",
-                                    "/proc/self/status",
-                                    "/proc/self/statm",
-                                    "/dev/urandom"};
+  std::vector<std::string> paths = {
+      "/usr", "/lib", "/lib64", "/bin", "/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime",
+      "/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo",
+      // The folder has its memory and pipes, and the host's
+      // connections and mounts.
+      "/proc/self/maps", "/proc/self/status", "/proc/self/statm", "/dev/urandom"};
   if (IsAccelerator(role_)) {
-    paths.insert(paths.end(),
-                 {"/etc/nvidia", "/proc/devices", "/proc/driver", "/proc/self",
-                  "/proc/sys/kernel/osrelease",
-                  "/proc/sys/vm/mmap_min_addr", "/sys/bus/pci", "/sys/devices"});
+    paths.insert(paths.end(), {"/etc/nvidia", "/proc/devices", "/proc/driver", "/proc/self",
+                               "/proc/sys/kernel/osrelease", "/proc/sys/vm/mmap_min_addr",
+                               "/sys/bus/pci", "/sys/devices"});
   }
   const std::set<std::string> libraries = LoadedLibraryDirs();
   paths.insert(paths.end(), libraries.begin(), libraries.end());

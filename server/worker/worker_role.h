@@ -7,7 +7,7 @@ namespace tune::server {
 enum class WorkerRole {
   kLibraryCompiler,  // compiles in this process: threads and files, no other processes
   kProgramCompiler,  // starts the system's compiler: processes too, none of which leaves its group
-  kInterpreter,  // as that, but of programs it runs only those that it names
+  kInterpreter,      // as that, but of programs it runs only those that it names
   kHostDevice,       // runs foreign code in this process: memory, clocks, the socket that is open
   kAccelerator,  // drives a GPU, whose kernels make no system calls: the driver's files, threads
   kCounter,      // as kAccelerator; reads hardware counters, which a driver may keep for root

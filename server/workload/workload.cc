@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
 #include "server/rpc/error_detail.h"
-#include "tuner/status_macros.h"
 
 namespace tune::server {
 namespace {

@@ -24,8 +24,8 @@ TEST_F(StoreTest, WritersAndReadersDoNotDisturbEachOther) {
   for (int writer = 0; writer < kWriters; ++writer) {
     threads.emplace_back([&, writer] {
       for (int i = 0; i < kTrials; ++i) {
-        absl::StatusOr<int64_t> id = store.AppendTrial(MakeTrial(sweep_.id, writer * kTrials + i),
-                                                       MakeTrialKey("k1"));
+        absl::StatusOr<int64_t> id =
+            store.AppendTrial(MakeTrial(sweep_.id, writer * kTrials + i), MakeTrialKey("k1"));
         ASSERT_TRUE(id.ok()) << id.status();
         // What is acknowledged can be read, whichever connection reads it.
         ASSERT_TRUE(store.GetTrial(*id).ok());
@@ -61,10 +61,8 @@ TEST_F(StoreTest, AFailedWriteDoesNotTakeItsNeighboursAlong) {
     threads.emplace_back([&, writer] {
       for (int i = 0; i < kWrites; ++i) {
         const bool good = (writer + i) % 2 == 0;
-        absl::Status status = store
-                                  .AppendTrial(MakeTrial(good ? sweep_.id : 12345),
-                                               MakeTrialKey("k1"))
-                                  .status();
+        absl::Status status =
+            store.AppendTrial(MakeTrial(good ? sweep_.id : 12345), MakeTrialKey("k1")).status();
         ASSERT_EQ(status.code(), good ? absl::StatusCode::kOk : absl::StatusCode::kNotFound)
             << status;
       }

@@ -90,9 +90,7 @@ void FillTheDisk(const std::string& path, std::string& failure) {
   const int64_t sweep_id = (*store)->AddSweep(MakeSweepRow("k1")).value().id;
   Trial trial = MakeTrial(sweep_id);
   trial.measurement.samples_ns.assign(2000, 1.0);
-  auto append = [&] {
-    return (*store)->AppendTrial(trial, MakeTrialKey("k1")).status();
-  };
+  auto append = [&] { return (*store)->AppendTrial(trial, MakeTrialKey("k1")).status(); };
 
   signal(SIGXFSZ, SIG_IGN);  // so that writing beyond the limit is an error and not the end
   const rlimit small = {.rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY};
@@ -132,8 +130,7 @@ TEST_F(StoreTest, ASecondOpenerIsToldWhoHasTheFile) {
   Reopen();
   absl::Status status = Store::Open(path()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr(absl::StrCat(" (process ", getpid())));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(" (process ", getpid())));
   const std::string link = absl::StrCat(folder_, "/link.db");
   std::filesystem::create_symlink(path(), link);
   EXPECT_TRUE(absl::IsFailedPrecondition(Store::Open(link).status())) << "by any name";
@@ -152,8 +149,7 @@ TEST_F(StoreTest, AFileOfGarbageIsDataLoss) {
 TEST_F(StoreTest, DamagedPagesAreDataLoss) {
   Store& store = OpenWithSweep();
   for (int i = 0; i < 50; ++i) {
-    ASSERT_TRUE(
-        store.AppendTrial(MakeTrial(sweep_.id, i), MakeTrialKey("k1")).ok());
+    ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id, i), MakeTrialKey("k1")).ok());
   }
   store_.reset();
   const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path()));

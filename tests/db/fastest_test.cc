@@ -35,12 +35,12 @@ TEST_F(StoreTest, FastestOfKeyGivesConfigsByTheirNewestSearchTrial) {
   append(5, 10, Outcome::kOk, TrialPurpose::kSearch);
   append(5, 10, Outcome::kFaulted, TrialPurpose::kSearch);
   std::vector<double> latencies;
-  for (const TimedConfig& one : store.FastestOfKey(key, 10).value()) {
+  for (const lookup::TimedConfig& one : store.FastestOfKey(key, 10).value()) {
     latencies.push_back(one.latency_ns_median);
   }
   EXPECT_THAT(latencies, ElementsAre(200, 300));
   EXPECT_EQ(store.FastestOfKey(key, 1).value().size(), 1u);
-  const TimedConfig fastest = store.FastestOfKey(key, 1).value()[0];
+  const lookup::TimedConfig fastest = store.FastestOfKey(key, 1).value()[0];
   EXPECT_EQ(fastest.config, MakeTrial(sweep_.id, 1).config);
   EXPECT_EQ(fastest.registers, 1);
   EXPECT_EQ(fastest.static_shared_bytes, 10);

@@ -358,7 +358,7 @@ TEST_F(StoreTest, ARowThatCannotBeReadIsLeftOutAndTold) {
   good.job.state = JobState::kQueued;
   ASSERT_TRUE(store.AddSweep(good).ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Append(store, sweep_.id, i).ok());
-  RecordRow record{.key = MakeTrialKey("k1"), .kernel_name = "softmax"};
+  lookup::Record record{.key = MakeTrialKey("k1"), .kernel_name = "softmax"};
   record.trial.id = store.AppendTrial(MakeConfirmed(sweep_.id), record.key).value();
   ASSERT_TRUE(store.PublishRecord(record).ok());
   store_.reset();

@@ -174,12 +174,11 @@ TEST_F(GateStoreTest, EvidenceCannotBeChanged) {
   ASSERT_TRUE(store_->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200)}).ok());
   ASSERT_TRUE(store_->AddGateVerdicts({{kernel_id, {}}}).ok());
   EXPECT_FALSE(store_->AddGateVerdicts({{kernel_id, {}}}).ok()) << "one verdict a kernel";
-  for (const char* sql :
-       {"UPDATE gate_leg SET median_ns = 1", "DELETE FROM gate_leg",
-        "UPDATE gate_kernel SET name = 'x'", "DELETE FROM gate_verdict",
-        "UPDATE gate_verdict SET verdict = 1", "DELETE FROM gate_run",
-        "INSERT OR REPLACE INTO gate_verdict SELECT * FROM gate_verdict",
-        "INSERT OR REPLACE INTO gate_leg SELECT * FROM gate_leg"}) {
+  for (const char* sql : {"UPDATE gate_leg SET median_ns = 1", "DELETE FROM gate_leg",
+                          "UPDATE gate_kernel SET name = 'x'", "DELETE FROM gate_verdict",
+                          "UPDATE gate_verdict SET verdict = 1", "DELETE FROM gate_run",
+                          "INSERT OR REPLACE INTO gate_verdict SELECT * FROM gate_verdict",
+                          "INSERT OR REPLACE INTO gate_leg SELECT * FROM gate_leg"}) {
     EXPECT_THAT(Tamper(sql), HasSubstr("append-only")) << sql;
   }
 }
@@ -204,9 +203,7 @@ TEST_F(GateStoreTest, TheFirstVersionIsMigrated) {
     auto connection = Connection::Open(old_path, Connection::Mode::kReadWriteCreate).value();
     const auto steps = SchemaSteps();
     ASSERT_TRUE(Migrate(*connection, old_path, steps.first(1)).ok());
-    ASSERT_TRUE(connection
-                    ->Execute("INSERT INTO kernel VALUES ('h', 'k', 's', 't')")
-                    .ok());
+    ASSERT_TRUE(connection->Execute("INSERT INTO kernel VALUES ('h', 'k', 's', 't')").ok());
   }
   auto store = Store::Open(old_path);
   ASSERT_TRUE(store.ok()) << store.status();

@@ -59,8 +59,7 @@ TEST_F(StoreTest, TrialsAreReadInPages) {
   ASSERT_EQ(whole.size(), 2u);
   EXPECT_EQ(whole[1].config, MakeConfig(5));
   EXPECT_EQ(whole[1].measurement.samples_ns, MakeTrial(1).measurement.samples_ns);
-  EXPECT_TRUE(
-      large.TrialsWithIds({5}, /*whole=*/false).value()[0].measurement.samples_ns.empty());
+  EXPECT_TRUE(large.TrialsWithIds({5}, /*whole=*/false).value()[0].measurement.samples_ns.empty());
 
   // Those that a later sweep could reuse, one by one, are those that it is told of at once.
   SweepRow later = MakeSweepRow("k1");

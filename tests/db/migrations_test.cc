@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a version of the schema makes of the rows of the one before.
+#include "db/migrations.h"
+
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "db/migrations.h"
 #include "db/statement.h"
 #include "tests/db/rows_to_store.h"
 
@@ -48,7 +49,9 @@ class MigrationTest : public StoreTest {
           absl::StrCat("INSERT INTO gate_kernel (run_id, name, head_kernel_hash, dims, dtype, "
                        "base_config, head_config, config_source, recovery_config, tolerance, "
                        "base_code, head_code, identical, fault) VALUES (1, 'k', 'h', '{}', 'f32', "
-                       "'{}', '{}', '", source, "', '{}', -1, '', '', 0, '')").c_str());
+                       "'{}', '{}', '",
+                       source, "', '{}', -1, '', '', 0, '')")
+              .c_str());
       ASSERT_TRUE(added.ok()) << added;
     }
   }
@@ -78,8 +81,10 @@ TEST_F(MigrationTest, GatedConfigsSayWhereTheyComeFrom) {
       {GateConfigSource::kNone, 0, false}};
   ASSERT_EQ(kernels.size(), std::size(expected));
   for (size_t i = 0; i < kernels.size(); ++i) {
-    EXPECT_EQ(std::tuple(kernels[i].config_source, kernels[i].config_record_id,
-                         kernels[i].head_default), expected[i]) << i;
+    EXPECT_EQ(
+        std::tuple(kernels[i].config_source, kernels[i].config_record_id, kernels[i].head_default),
+        expected[i])
+        << i;
   }
   auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
   EXPECT_FALSE(connection->Execute("UPDATE gate_kernel SET name = 'x'").ok()) << "append-only";

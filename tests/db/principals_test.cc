@@ -84,10 +84,10 @@ class NameSpacesTest : public StoreTest {
   }
   std::vector<std::string> Records() {
     std::vector<std::string> records;
-    const std::vector<RecordRow> rows = store_->CurrentRecords().value();
-    for (const RecordRow& row : rows) {
-      records.push_back(absl::StrCat(row.kernel_name, " by ", row.submitter, ", trial ",
-                                     row.trial.id));
+    const std::vector<lookup::Record> rows = store_->CurrentRecords().value();
+    for (const lookup::Record& row : rows) {
+      records.push_back(
+          absl::StrCat(row.kernel_name, " by ", row.submitter, ", trial ", row.trial.id));
     }
     return records;
   }

@@ -30,8 +30,8 @@ class RecordsTest : public StoreTest {
     const absl::Status status = connection->Execute(sql.c_str());
     ASSERT_TRUE(status.ok()) << status;
   }
-  RecordRow Measured(const Trial& trial, const TrialKey& key = MakeTrialKey("k1")) {
-    RecordRow record{.key = key, .trial = trial};
+  lookup::Record Measured(const Trial& trial, const TrialKey& key = MakeTrialKey("k1")) {
+    lookup::Record record{.key = key, .trial = trial};
     record.trial.id = store_->AppendTrial(trial, key).value();
     return record;
   }
@@ -72,7 +72,7 @@ TEST_F(RecordsTest, RecordsAreRebuiltFromFinishedSweeps) {
   EXPECT_EQ(store.RebuildRecords().value(), 1);
   EXPECT_EQ(store.RebuildRecords().value(), 0) << "nothing is published twice";
 
-  std::vector<RecordRow> records = store.CurrentRecords().value();
+  std::vector<lookup::Record> records = store.CurrentRecords().value();
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].trial.id, sweep_.best_trial_id);
   EXPECT_EQ(records[0].default_latency_ns, 1000.125);
@@ -91,7 +91,7 @@ TEST_F(RecordsTest, RecordsAreRebuiltFromFinishedSweeps) {
 // It goes on being the sweep's best for people, and it is nobody's record.
 TEST_F(RecordsTest, TheBestOfASearchIsPublishedByNoRestart) {
   Store& store = OpenWithSweep();
-  const RecordRow confirmed = Measured(MakeConfirmed(sweep_.id, 8));
+  const lookup::Record confirmed = Measured(MakeConfirmed(sweep_.id, 8));
   ASSERT_TRUE(store.PublishRecord(confirmed).ok());
   SweepRow later = MakeSweepRow("k1");
   later.idempotency_key.clear();
@@ -110,7 +110,7 @@ TEST_F(RecordsTest, TheBestOfASearchIsPublishedByNoRestart) {
 // A sweep may end with the trial of an earlier one as its best: that is not its own confirmation.
 TEST_F(RecordsTest, TheTrialOfAnotherSweepIsNotPublishedForThisOne) {
   Store& store = OpenWithSweep();
-  const RecordRow earlier = Measured(MakeConfirmed(sweep_.id, 8));
+  const lookup::Record earlier = Measured(MakeConfirmed(sweep_.id, 8));
   SweepRow later = MakeSweepRow("k1");
   later.idempotency_key.clear();
   later = store.AddSweep(later).value();
@@ -122,7 +122,7 @@ TEST_F(RecordsTest, TheTrialOfAnotherSweepIsNotPublishedForThisOne) {
 
 TEST_F(RecordsTest, ATrialIsPublishedOnce) {
   Store& store = OpenWithSweep();
-  const RecordRow record = Measured(MakeConfirmed(sweep_.id));
+  const lookup::Record record = Measured(MakeConfirmed(sweep_.id));
   const int64_t id = store.PublishRecord(record).value();
   EXPECT_EQ(store.PublishRecord(record).value(), id);
   EXPECT_EQ(store.Statistics()->record_count, 1u);
@@ -130,7 +130,7 @@ TEST_F(RecordsTest, ATrialIsPublishedOnce) {
 
 TEST_F(RecordsTest, ASweepIsDoneWithItsRecordOrNeither) {
   Store& store = OpenWithSweep();
-  const RecordRow record = Measured(MakeConfirmed(sweep_.id));
+  const lookup::Record record = Measured(MakeConfirmed(sweep_.id));
   SweepRow done = sweep_;
   done.best_trial_id = record.trial.id;
   done.job.state = JobState::kDone;
@@ -158,8 +158,8 @@ TEST_F(RecordsTest, RecordsOfOtherHeadersDisplaceNone) {
     key.include_digest = digest;
     ASSERT_TRUE(store.PublishRecord(Measured(MakeConfirmed(sweep_.id), key)).ok());
   }
-  const std::vector<RecordRow> records = Reopen().CurrentRecords().value();
-  for (const RecordRow& record : records) digests.push_back(record.key.include_digest);
+  const std::vector<lookup::Record> records = Reopen().CurrentRecords().value();
+  for (const lookup::Record& record : records) digests.push_back(record.key.include_digest);
   EXPECT_THAT(digests, ElementsAre("", "b", "a"));
   EXPECT_EQ(store_->Statistics()->record_count, 3u);
 }
@@ -206,7 +206,7 @@ TEST_F(RecordsTest, WhatAnOlderDaemonPublishedUnconfirmedIsWithdrawnAndCounted) 
   }
   Execute(kBeforeVersion15);
   Store& store = Reopen();
-  const std::vector<RecordRow> records = store.CurrentRecords().value();
+  const std::vector<lookup::Record> records = store.CurrentRecords().value();
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].id, 1);
   EXPECT_EQ(records[0].trial.id, 2);

@@ -142,7 +142,7 @@ TEST_F(RetentionTest, WhatARecordStandsOnStays) {
   Trial confirmed = MakeTrial(sweep.id, 64);
   confirmed.purpose = TrialPurpose::kConfirm;
   confirmed.id = store_->AppendTrial(confirmed, MakeTrialKey("k1")).value();
-  RecordRow record{.key = MakeTrialKey("k1"), .trial = confirmed};
+  lookup::Record record{.key = MakeTrialKey("k1"), .trial = confirmed};
   const absl::Status published = store_->PublishRecord(record).status();
   ASSERT_TRUE(published.ok()) << published;
   Sweep("bob", "k1", 1);

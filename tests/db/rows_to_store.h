@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "db/store.h"
 #include "gtest/gtest.h"
+#include "tuner/trial_key.h"
 
 namespace tune::db {
 

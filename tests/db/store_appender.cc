@@ -24,8 +24,7 @@ int Append(const std::string& path) {
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       while (true) {
-        absl::StatusOr<int64_t> id =
-            (*store)->AppendTrial(MakeTrial(sweep_id), MakeTrialKey("k1"));
+        absl::StatusOr<int64_t> id = (*store)->AppendTrial(MakeTrial(sweep_id), MakeTrialKey("k1"));
         if (!id.ok()) _exit(1);
         // One write call, so that a kill never leaves half a line.
         std::string line = absl::StrCat(*id, "\n");

@@ -376,10 +376,10 @@ TEST_F(StoreTest, TheNewestRecordOfAKeyIsCurrent) {
   const int64_t second = publish(key, 64);
   EXPECT_LT(first, cold_record);
 
-  std::vector<RecordRow> records = Reopen().CurrentRecords().value();
+  std::vector<lookup::Record> records = Reopen().CurrentRecords().value();
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].id, cold_record);
-  const RecordRow& record = records[1];
+  const lookup::Record& record = records[1];
   EXPECT_EQ(record.id, second);
   EXPECT_EQ(record.kernel_name, "softmax");
   EXPECT_EQ(record.key.kernel_hash, "k1");

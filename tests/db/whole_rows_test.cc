@@ -53,16 +53,16 @@ TEST_F(WholeRowsTest, Records) {
   SweepRow sweep = sweep_;
   sweep.tie_trial_ids = {trial.id};
   ASSERT_TRUE(opened_.UpdateSweep(sweep).ok());
-  RecordRow record{.key = key,
-                   .kernel_name = "softmax",
-                   .trial = trial,
-                   .default_latency_ns = 7.5,
-                   .tie_count = 1,
-                   .published_unix_ms = 8,
-                   .seed = sweep_.seed,
-                   .ties = {{trial.config, trial.measurement.latency_ns_median}},
-                   .artifact = "sha256:a",
-                   .submitter = sweep_.job.owner};
+  lookup::Record record{.key = key,
+                        .kernel_name = "softmax",
+                        .trial = trial,
+                        .default_latency_ns = 7.5,
+                        .tie_count = 1,
+                        .published_unix_ms = 8,
+                        .seed = sweep_.seed,
+                        .ties = {{trial.config, trial.measurement.latency_ns_median}},
+                        .artifact = "sha256:a",
+                        .submitter = sweep_.job.owner};
   record.id = opened_.PublishRecord(record).value();
   EXPECT_THAT(Differences(record, opened_.CurrentRecords()->at(0)), IsEmpty());
 }

@@ -41,7 +41,7 @@ class New(EndToEnd):
         self.assertIn("3 ok", done.stdout)
 
     def test_every_language_has_a_template_that_parses(self):
-        for language in sorted(p.name for p in (ROOT / "client/templates").iterdir()):
+        for language in sorted(p.name for p in (ROOT / "client/cli/templates").iterdir()):
             with self.subTest(language=language):
                 self.run_tunectl("kernel", "new", "k", "--language", language, "--folder", language)
                 self.run_tunectl("kernel", "show", f"{language}/k.textproto")

@@ -49,8 +49,7 @@ std::vector<CheckedProblem> ProblemsOf(const CatalogueEntry& entry) {
     if (problem.ok()) problems.push_back({*kernel, *problem});
   }
   // The last are the oddest.
-  problems.erase(problems.begin(),
-                 problems.end() - LimitOf("TUNE_TEST_PROBLEMS", problems.size()));
+  problems.erase(problems.begin(), problems.end() - LimitOf("TUNE_TEST_PROBLEMS", problems.size()));
   return problems;
 }
 

@@ -78,8 +78,7 @@ class CatalogueTritonTest : public testing::Test {
       ProgramPlan program = kernel.PlanProgram(problem, traits, config).value();
       Artifact front = front_->Compile(program.compile).value();
       ASSERT_EQ(front.outcome, Outcome::kOk) << front.log;
-      const CompilePlan next =
-          Lowered(program.compile, Language::kTtir, std::move(front)).value();
+      const CompilePlan next = Lowered(program.compile, Language::kTtir, std::move(front)).value();
       const Artifact artifact = back_->Compile(next).value();
       ASSERT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
       const absl::Status fits = FitSteps(artifact, program);

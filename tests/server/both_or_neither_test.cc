@@ -62,8 +62,8 @@ class BothOrNeitherTest : public testing::Test {
     store_ = db::Store::Open(gpus_.Path("tune.db"), {.patience = absl::Milliseconds(300)}).value();
     devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
     book_ = RecordBook::Open(*store_, catalogue_, *devices_, solver_).value();
-    scheduler_ = std::make_unique<Scheduler>(Scheduler::Options(), *store_, turns_, ticker_,
-                                             DeviceCare());
+    scheduler_ =
+        std::make_unique<Scheduler>(Scheduler::Options(), *store_, turns_, ticker_, DeviceCare());
     sweeps_ = Sweeps::Start({}, *store_, *scheduler_, [this](SweepWork&, JobContext& context) {
                 while (!let_go_ && !context.stop()) absl::SleepFor(absl::Milliseconds(2));
                 return JobWork::End{.interrupted = context.stop() && !let_go_};
@@ -84,7 +84,7 @@ class BothOrNeitherTest : public testing::Test {
   }
 
   // A sweep that runs nowhere, with a confirmed winner.
-  std::pair<db::RecordRow, db::SweepRow> Confirmed() {
+  std::pair<lookup::Record, db::SweepRow> Confirmed() {
     db::SweepRow sweep{.job = {.state = db::JobState::kRunning},
                        .kernel_hash = hash_,
                        .kernel_name = "mine",
@@ -93,11 +93,11 @@ class BothOrNeitherTest : public testing::Test {
                        .target = "sm_90a",
                        .strategy = "auto"};
     sweep = store_->AddSweep(sweep).value();
-    db::RecordRow record{.key = {.kernel_hash = hash_,
-                                 .problem = sweep.problem,
-                                 .device_name = kDevice,
-                                 .target = "sm_90a"},
-                         .kernel_name = "mine"};
+    lookup::Record record{.key = {.kernel_hash = hash_,
+                                  .problem = sweep.problem,
+                                  .device_name = kDevice,
+                                  .target = "sm_90a"},
+                          .kernel_name = "mine"};
     record.trial = {.sweep_id = sweep.id, .purpose = TrialPurpose::kConfirm};
     record.trial.config.entries = {{"THREADS", int64_t{64}}};
     record.trial.measurement.latency_ns_median = 1000;

@@ -49,7 +49,8 @@ for word in "$@"; do
   if [ "$last" = --ordinal ]; then ordinal=$word; fi
   last=$word
 done
-exec )" << SCRIPTED_WORKER << " " << arguments << " --state " << dir_.path() << " \"$@\"\n";
+exec )" << SCRIPTED_WORKER << " "
+                           << arguments << " --state " << dir_.path() << " \"$@\"\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   }
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "client/rpc.h"
+#include "client/connect/rpc.h"
 #include "db/store.h"
 #include "tests/server/test_server.h"
 
@@ -311,9 +311,8 @@ TEST_F(ServerTest, KernelsAreTakenFromClientsThatShowACertificate) {
   v1::SubmitSweepRequest request;
   request.mutable_kernel_source()->set_spec_text("nonsense {");
   v1::Sweep sweep;
-  EXPECT_EQ(
-      Call(*known.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).error_code(),
-      grpc::StatusCode::INVALID_ARGUMENT)
+  EXPECT_EQ(Call(*known.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT)
       << "it was looked at";
 }
 
@@ -335,9 +334,9 @@ TEST_F(ServerTest, WhoIsNotKnownMayReadWhereTheOperatorSaysSo) {
                   .ok());
   EXPECT_GT(kernels.kernels_size(), 0);
   v1::ListSweepsResponse sweeps;
-  EXPECT_TRUE(Call(*anybody.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(),
-                   &sweeps)
-                  .ok());
+  EXPECT_TRUE(
+      Call(*anybody.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(), &sweeps)
+          .ok());
   EXPECT_FALSE(RawCall(channel, "/grpc.health.v1.Health/Check", "").empty());
 
   const auto expect_refused = [](const grpc::Status& status) {

@@ -30,8 +30,8 @@ struct Profile {
   int reading_count = 0;
   Measurement measurement;  // from launches that were not counted; samples are not kept here
   Resources resources;
-  WorkPlan work;           // declared
-  Quantities quantities;   // multipliers applied
+  WorkPlan work;          // declared
+  Quantities quantities;  // multipliers applied
   std::vector<CounterReading> counters;
   double write_back_debt_bytes = 0;
   std::vector<std::string> notes;
@@ -78,8 +78,8 @@ struct Figures {
 };
 TUNE_FIELDS(Figures, declared_bytes, declared_flops, peak, dram_read_bytes, dram_write_bytes,
             l2_bytes, l1_bytes, shared_bytes, l2_hit_rate, occupancy, issue_active, sm_clock_hz,
-            memory_clock_hz, tensor_instructions, flops, dram_intensity, l2_intensity,
-            l1_intensity, reread_factor, stalls);
+            memory_clock_hz, tensor_instructions, flops, dram_intensity, l2_intensity, l1_intensity,
+            reread_factor, stalls);
 
 Figures FiguresOf(const Profile& profile);
 

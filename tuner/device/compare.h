@@ -63,7 +63,7 @@ struct CompareResult {
   double max_abs;  // infinite where one of a pair is
   double max_rel;  // of references above 1e-30: below, a relative error says nothing
   SquareSum errors;
-  SquareSum references;  // without infinite ones, so that these do not hide what the others lack
+  SquareSum references;    // without infinite ones, so that these do not hide what the others lack
   unsigned long long bad;  // out of tolerance, NaN included
   unsigned long long nan;  // pairs with a NaN in them: no error can be told
   // The element furthest above its tolerance, or nearest to it if none is; the first of equals.

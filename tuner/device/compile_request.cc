@@ -8,13 +8,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 #include "tuner/bundle.h"
 #include "tuner/compile_options.h"
-#include "tuner/sha256.h"
 #include "tuner/source/constructs.h"
 #include "tuner/source/entry_name.h"
 #include "tuner/source/source_check.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 
@@ -87,9 +87,8 @@ absl::StatusOr<CompilePlan> Lowered(CompilePlan plan, Language language, const A
     std::vector<ArgumentHint> arguments;
     for (const ParameterFact& parameter :
          front.entries[unit].parameters.value_or(std::vector<ParameterFact>())) {
-      arguments.push_back({.name = parameter.name,
-                           .type = parameter.type,
-                           .divisor = parameter.divisor});
+      arguments.push_back(
+          {.name = parameter.name, .type = parameter.type, .divisor = parameter.divisor});
     }
     (unit == 0 ? plan.source_text : plan.more[unit - 1].source_text) = std::string(texts[unit]);
     (unit == 0 ? plan.arguments : plan.more[unit - 1].arguments) = std::move(arguments);

@@ -105,23 +105,34 @@ void FillIntegers(const Fill& fill, uint64_t key, int64_t begin, int64_t end, vo
 void LoadElements(DType dtype, const void* data, int64_t begin, int64_t end, double* values) {
   const auto* halves = static_cast<const uint16_t*>(data) + begin;
   switch (dtype) {
-    case DType::kF64: return Load<double>(data, begin, end, values);
-    case DType::kF32: return Load<float>(data, begin, end, values);
+    case DType::kF64:
+      return Load<double>(data, begin, end, values);
+    case DType::kF32:
+      return Load<float>(data, begin, end, values);
     case DType::kF16:
       for (int64_t i = 0; i < end - begin; ++i) values[i] = HalfToFloat(halves[i]);
       return;
     case DType::kBF16:
       for (int64_t i = 0; i < end - begin; ++i) values[i] = Bfloat16ToFloat(halves[i]);
       return;
-    case DType::kI8: return Load<int8_t>(data, begin, end, values);
-    case DType::kU8: return Load<uint8_t>(data, begin, end, values);
-    case DType::kI32: return Load<int32_t>(data, begin, end, values);
-    case DType::kU32: return Load<uint32_t>(data, begin, end, values);
-    case DType::kI64: return Load<int64_t>(data, begin, end, values);
-    case DType::kI16: return Load<int16_t>(data, begin, end, values);
-    case DType::kU16: return Load<uint16_t>(data, begin, end, values);
-    case DType::kU64: return Load<uint64_t>(data, begin, end, values);
-    case DType::kBool: return Load<uint8_t>(data, begin, end, values);
+    case DType::kI8:
+      return Load<int8_t>(data, begin, end, values);
+    case DType::kU8:
+      return Load<uint8_t>(data, begin, end, values);
+    case DType::kI32:
+      return Load<int32_t>(data, begin, end, values);
+    case DType::kU32:
+      return Load<uint32_t>(data, begin, end, values);
+    case DType::kI64:
+      return Load<int64_t>(data, begin, end, values);
+    case DType::kI16:
+      return Load<int16_t>(data, begin, end, values);
+    case DType::kU16:
+      return Load<uint16_t>(data, begin, end, values);
+    case DType::kU64:
+      return Load<uint64_t>(data, begin, end, values);
+    case DType::kBool:
+      return Load<uint8_t>(data, begin, end, values);
     case DType::kE4M3:
       for (int64_t i = begin; i < end; ++i) {
         values[i - begin] = E4m3ToFloat(static_cast<const uint8_t*>(data)[i]);
@@ -137,18 +148,26 @@ void FillElements(DType dtype, const Fill& fill, uint64_t key, int64_t begin, in
       return FillFloats<double>(fill, key, begin, end, data, [](float v) { return double{v}; });
     case DType::kF32:
       return FillFloats<float>(fill, key, begin, end, data, [](float v) { return v; });
-    case DType::kF16: return FillFloats<uint16_t>(fill, key, begin, end, data, FloatToHalf);
-    case DType::kBF16: return FillFloats<uint16_t>(fill, key, begin, end, data, FloatToBfloat16);
+    case DType::kF16:
+      return FillFloats<uint16_t>(fill, key, begin, end, data, FloatToHalf);
+    case DType::kBF16:
+      return FillFloats<uint16_t>(fill, key, begin, end, data, FloatToBfloat16);
     case DType::kI8:
-    case DType::kU8: return FillIntegers<uint8_t>(fill, key, begin, end, data);
+    case DType::kU8:
+      return FillIntegers<uint8_t>(fill, key, begin, end, data);
     case DType::kI32:
-    case DType::kU32: return FillIntegers<uint32_t>(fill, key, begin, end, data);
+    case DType::kU32:
+      return FillIntegers<uint32_t>(fill, key, begin, end, data);
     case DType::kI64:
-    case DType::kU64: return FillIntegers<uint64_t>(fill, key, begin, end, data);
+    case DType::kU64:
+      return FillIntegers<uint64_t>(fill, key, begin, end, data);
     case DType::kI16:
-    case DType::kU16: return FillIntegers<uint16_t>(fill, key, begin, end, data);
-    case DType::kBool: return FillIntegers<bool>(fill, key, begin, end, data);
-    case DType::kE4M3: return FillFloats<uint8_t>(fill, key, begin, end, data, FloatToE4m3);
+    case DType::kU16:
+      return FillIntegers<uint16_t>(fill, key, begin, end, data);
+    case DType::kBool:
+      return FillIntegers<bool>(fill, key, begin, end, data);
+    case DType::kE4M3:
+      return FillFloats<uint8_t>(fill, key, begin, end, data, FloatToE4m3);
   }
 }
 

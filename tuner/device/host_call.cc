@@ -27,8 +27,8 @@ DType ResultDType(const BufferPlan& buffer, const HostCall& call) {
 absl::Status TakeResults(const HostCall& call, const std::string& results,
                          std::vector<BufferFile>& files) {
   const auto wrong = [&] {
-    return absl::DataLossError(absl::StrCat("the reference gave ", results.size(),
-                                            " bytes, which are not its outputs"));
+    return absl::DataLossError(
+        absl::StrCat("the reference gave ", results.size(), " bytes, which are not its outputs"));
   };
   size_t at = 0;
   for (const BufferPlan& buffer : call.buffers) {

@@ -13,8 +13,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tuner/sha256.h"
-#include "tuner/status_macros.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 
 namespace tune {
 namespace {
@@ -92,14 +92,14 @@ absl::Status IncludeRoots::Add(const std::string& text) {
                      "'-', and a folder, as cutlass=/opt/cutlass/include"));
   }
   if (Find(root.name) != nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("two include roots are called '", root.name,
-                                                   "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("two include roots are called '", root.name, "'"));
   }
   std::error_code error;
   root.dir = fs::canonical(text.substr(equals + 1), error).string();
   if (error || !fs::is_directory(root.dir, error) || root.dir == "/") {
-    return absl::InvalidArgumentError(absl::StrCat("include root '", root.name, "': no folder ",
-                                                   text.substr(equals + 1)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("include root '", root.name, "': no folder ", text.substr(equals + 1)));
   }
   roots_.push_back(std::move(root));
   return absl::OkStatus();

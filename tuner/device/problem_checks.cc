@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune {
 namespace {
@@ -98,8 +98,8 @@ absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan) {
     needed += bytes * (buffer.role == Role::kInOut ? 2 : 1);
     if (!IsChecked(buffer.role)) continue;
     const BufferPlan* reference = FindReferenceArg(plan, buffer.name);
-    needed += count * (reference == nullptr ? 8.0
-                                            : static_cast<double>(SizeInBytes(reference->dtype)));
+    needed +=
+        count * (reference == nullptr ? 8.0 : static_cast<double>(SizeInBytes(reference->dtype)));
   }
   return needed;
 }

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/parameters.h"
 #include "tuner/device/tensor_descriptor.h"
 #include "tuner/source/source_functions.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -30,8 +30,8 @@ std::string WhyBlockDoesNotFit(const CompilePlan& plan, const LaunchPlan& launch
 // A plan that is bound has the binary's names.
 const EntryFacts* FindEntry(const Artifact& artifact, const LaunchPlan& launch) {
   for (const EntryFacts& known : artifact.entries) {
-    const bool named = known.name == launch.entry ||
-                       (!known.symbol.empty() && known.symbol == launch.entry);
+    const bool named =
+        known.name == launch.entry || (!known.symbol.empty() && known.symbol == launch.entry);
     if (named && known.unit == launch.unit) return &known;
   }
   return nullptr;
@@ -65,10 +65,10 @@ absl::Status AddScratch(const std::vector<ScratchFact>& scratch, StepPlan& step)
     const double bytes = static_cast<double>(scratch[i].bytes) * static_cast<double>(grid[0]) *
                          static_cast<double>(grid[1]) * static_cast<double>(grid[2]);
     if (bytes > static_cast<double>(kScratchBytesMax)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", step.launch.entry, "' wants ", scratch[i].bytes,
-          " bytes of scratch for each block, too much for a grid of ", grid[0], " x ", grid[1],
-          " x ", grid[2]));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", step.launch.entry, "' wants ", scratch[i].bytes,
+                       " bytes of scratch for each block, too much for a grid of ", grid[0], " x ",
+                       grid[1], " x ", grid[2]));
     }
     step.args.emplace_back(BufferPlan{.name = name,
                                       .dtype = DType::kU8,

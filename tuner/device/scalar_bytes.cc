@@ -44,20 +44,34 @@ float AsFloat(const Value& value) {
 absl::StatusOr<size_t> StoreScalar(const ScalarPlan& scalar, unsigned char* bytes) {
   if (!std::holds_alternative<std::string>(scalar.value)) {
     switch (scalar.dtype) {
-      case DType::kF64: return Store<double>(scalar.value, bytes);
-      case DType::kF32: return Store<float>(scalar.value, bytes);
-      case DType::kI8: return Store<int8_t>(scalar.value, bytes);
-      case DType::kU8: return Store<uint8_t>(scalar.value, bytes);
-      case DType::kI32: return Store<int32_t>(scalar.value, bytes);
-      case DType::kU32: return Store<uint32_t>(scalar.value, bytes);
-      case DType::kI64: return Store<int64_t>(scalar.value, bytes);
-      case DType::kI16: return Store<int16_t>(scalar.value, bytes);
-      case DType::kU16: return Store<uint16_t>(scalar.value, bytes);
-      case DType::kU64: return Store<uint64_t>(scalar.value, bytes);
-      case DType::kBool: return Store<bool>(scalar.value, bytes);
-      case DType::kF16: return StoreBits(FloatToHalf(AsFloat(scalar.value)), bytes);
-      case DType::kBF16: return StoreBits(FloatToBfloat16(AsFloat(scalar.value)), bytes);
-      case DType::kE4M3: break;
+      case DType::kF64:
+        return Store<double>(scalar.value, bytes);
+      case DType::kF32:
+        return Store<float>(scalar.value, bytes);
+      case DType::kI8:
+        return Store<int8_t>(scalar.value, bytes);
+      case DType::kU8:
+        return Store<uint8_t>(scalar.value, bytes);
+      case DType::kI32:
+        return Store<int32_t>(scalar.value, bytes);
+      case DType::kU32:
+        return Store<uint32_t>(scalar.value, bytes);
+      case DType::kI64:
+        return Store<int64_t>(scalar.value, bytes);
+      case DType::kI16:
+        return Store<int16_t>(scalar.value, bytes);
+      case DType::kU16:
+        return Store<uint16_t>(scalar.value, bytes);
+      case DType::kU64:
+        return Store<uint64_t>(scalar.value, bytes);
+      case DType::kBool:
+        return Store<bool>(scalar.value, bytes);
+      case DType::kF16:
+        return StoreBits(FloatToHalf(AsFloat(scalar.value)), bytes);
+      case DType::kBF16:
+        return StoreBits(FloatToBfloat16(AsFloat(scalar.value)), bytes);
+      case DType::kE4M3:
+        break;
     }
   }
   return absl::FailedPreconditionError(absl::StrCat(

@@ -310,7 +310,7 @@ bool Bytecode::CallOrList(const Instruction& at, Machine* machine) const {
 }
 
 bool Bytecode::RunRange(size_t begin, size_t end, const Cell* slots, Machine* machine,
-                       Cell* result) const {
+                        Cell* result) const {
   auto& stack = machine->stack;
   stack.clear();
   auto pop = [&stack] {

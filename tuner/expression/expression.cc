@@ -9,9 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/expression/ast.h"
 #include "tuner/expression/bytecode.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 

@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "tuner/expression/ast.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

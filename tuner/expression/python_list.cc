@@ -12,9 +12,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "tuner/expression/expression.h"
 #include "tuner/expression/operators.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -26,9 +26,7 @@ constexpr size_t kMaxText = 4096;
 
 using Values = std::vector<Value>;
 
-std::string Strip(absl::string_view text) {
-  return std::string(absl::StripAsciiWhitespace(text));
-}
+std::string Strip(absl::string_view text) { return std::string(absl::StripAsciiWhitespace(text)); }
 
 // The text without what stands in brackets or quotes, which becomes '_': a word that is found there
 // is one of this level.

@@ -55,13 +55,20 @@ std::optional<double> MeanCycles(const std::vector<RoundResult>& rounds) {
 
 std::string ToText(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kNone: return "NONE";
-    case Verdict::kPass: return "PASS";
-    case Verdict::kFail: return "FAIL";
-    case Verdict::kInconclusive: return "INCONCLUSIVE";
-    case Verdict::kUnguarded: return "UNGUARDED";
-    case Verdict::kInvalid: return "INVALID";
-    case Verdict::kIdentical: return "IDENTICAL";
+    case Verdict::kNone:
+      return "NONE";
+    case Verdict::kPass:
+      return "PASS";
+    case Verdict::kFail:
+      return "FAIL";
+    case Verdict::kInconclusive:
+      return "INCONCLUSIVE";
+    case Verdict::kUnguarded:
+      return "UNGUARDED";
+    case Verdict::kInvalid:
+      return "INVALID";
+    case Verdict::kIdentical:
+      return "IDENTICAL";
   }
   return "?";
 }
@@ -219,9 +226,9 @@ Judgement Gate::Judge(size_t index) const {
   if (judgement.verdict != Verdict::kPass) return judgement;
   if (judgement.deviation > rules_.guarded_deviation_max) {
     judgement.verdict = Verdict::kUnguarded;
-    judgement.reason = absl::StrFormat(
-        "rounds differ by %.1f %%, more than the %.1f %% that the promise covers",
-        100 * judgement.deviation, 100 * rules_.guarded_deviation_max);
+    judgement.reason =
+        absl::StrFormat("rounds differ by %.1f %%, more than the %.1f %% that the promise covers",
+                        100 * judgement.deviation, 100 * rules_.guarded_deviation_max);
   } else if (judgement.ratio_high >= 1 + rules_.delta_max) {
     judgement.verdict = Verdict::kInconclusive;
     judgement.reason = absl::StrFormat("may be %.1f %% slower; the limit is %.1f %%",

@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kOwnProcesses = 2;
 
 std::string WrongSamples(const Leg& leg) {
-  if (leg.samples_ns.empty()) return absl::StrCat("a leg of the ", ToText(leg.revision),
-                                                  " has no samples");
+  if (leg.samples_ns.empty())
+    return absl::StrCat("a leg of the ", ToText(leg.revision), " has no samples");
   const auto real = [](double ns) { return std::isfinite(ns) && ns > 0; };
   if (real(leg.median_ns) && std::all_of(leg.samples_ns.begin(), leg.samples_ns.end(), real)) {
     return "";
@@ -54,8 +54,7 @@ Side SideOf(const std::vector<Leg>& legs, Revision revision) {
     ++side.legs;
     side.log_ns += std::log(leg.median_ns);
     side.clock_mhz += clock_mhz;
-    side.power_capped =
-        side.power_capped || (leg.telemetry.throttle_reasons & kPowerCapBit) != 0;
+    side.power_capped = side.power_capped || (leg.telemetry.throttle_reasons & kPowerCapBit) != 0;
   }
   if (side.legs > 0) {
     side.log_ns /= side.legs;
@@ -91,9 +90,12 @@ std::string ToText(Revision revision) { return revision == Revision::kBase ? "ba
 
 std::string ToText(Stage stage) {
   switch (stage) {
-    case Stage::kScreen: return "screen";
-    case Stage::kConfirm: return "confirm";
-    case Stage::kRecovery: return "recovery";
+    case Stage::kScreen:
+      return "screen";
+    case Stage::kConfirm:
+      return "confirm";
+    case Stage::kRecovery:
+      return "recovery";
   }
   return "?";
 }

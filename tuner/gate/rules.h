@@ -2,7 +2,7 @@
 // The numbers of the gate and the formulas between them. docs/gate.md says what they promise.
 #pragma once
 
-#include "tuner/fields.h"
+#include "base/fields.h"
 
 namespace tune::gate {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/kernel/data_file.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<int64_t>> ArgPlanner::Shape(size_t i) const {
 }
 
 absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
-                            const std::vector<int64_t>& shape) const {
+                                        const std::vector<int64_t>& shape) const {
   const ParsedArg& parsed = parsed_.args[i];
   const v1::Fill& fill = parsed.buffer.fill();
   Fill plan = {.kind = ToKind(fill, buffer.dtype), .low = fill.low(), .high = fill.high()};
@@ -121,8 +121,7 @@ absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
     ASSIGN_OR_RETURN(plan.low, evaluation_.Number(buffer.name + ".fill.low", *parsed.fill_low));
   }
   if (parsed.fill_high.has_value()) {
-    ASSIGN_OR_RETURN(plan.high,
-                     evaluation_.Number(buffer.name + ".fill.high", *parsed.fill_high));
+    ASSIGN_OR_RETURN(plan.high, evaluation_.Number(buffer.name + ".fill.high", *parsed.fill_high));
   }
   plan.columns = shape.back();
   plan.rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
@@ -132,9 +131,8 @@ absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
   if (plan.kind == Fill::Kind::kOffsets) return OffsetsFill(i, buffer, plan);
   const bool ranged = parsed.fill_low.has_value() || parsed.fill_high.has_value();
   if (ranged && plan.kind == Fill::Kind::kUniform && plan.low >= plan.high) {
-    return evaluation_.Error(buffer.name + ".fill", absl::StrCat("low, ", plan.low,
-                                                                 ", must be below high, ",
-                                                                 plan.high));
+    return evaluation_.Error(buffer.name + ".fill",
+                             absl::StrCat("low, ", plan.low, ", must be below high, ", plan.high));
   }
   const bool normal = plan.kind == Fill::Kind::kNormal ||
                       (IsFloat(buffer.dtype) && (plan.kind == Fill::Kind::kLowerTriangular ||
@@ -144,8 +142,7 @@ absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
   return plan;
 }
 
-absl::StatusOr<Fill> ArgPlanner::OffsetsFill(size_t i, const BufferPlan& buffer,
-                                             Fill plan) const {
+absl::StatusOr<Fill> ArgPlanner::OffsetsFill(size_t i, const BufferPlan& buffer, Fill plan) const {
   const std::string field = buffer.name + ".fill.lengths";
   if (IsFloat(buffer.dtype)) {
     return evaluation_.Error(buffer.name + ".fill", "offsets are integers");
@@ -158,8 +155,8 @@ absl::StatusOr<Fill> ArgPlanner::OffsetsFill(size_t i, const BufferPlan& buffer,
   for (const Value& value : lengths) {
     const int64_t* length = std::get_if<int64_t>(&value);
     if (length == nullptr || *length < 0 || *length > kMaxElements) {
-      return evaluation_.Error(field, absl::StrCat(ToText(value),
-                                                   " is no length: an integer from 0 to 2^40"));
+      return evaluation_.Error(
+          field, absl::StrCat(ToText(value), " is no length: an integer from 0 to 2^40"));
     }
     plan.lengths.push_back(*length);
   }
@@ -183,9 +180,9 @@ absl::StatusOr<Fill> ArgPlanner::SparseFill(size_t i, const BufferPlan& buffer, 
       plan.high = offsets.fill.high;
     }
     if (static_cast<double>(buffer.count) != plan.high) {
-      return evaluation_.Error(field, absl::StrCat("the buffer has ", buffer.count,
-                                                   " elements, its offsets '", plan.key,
-                                                   "' end with ", plan.high));
+      return evaluation_.Error(
+          field, absl::StrCat("the buffer has ", buffer.count, " elements, its offsets '", plan.key,
+                              "' end with ", plan.high));
     }
   }
   const double places = static_cast<double>(plan.rows) * static_cast<double>(plan.columns);
@@ -193,9 +190,9 @@ absl::StatusOr<Fill> ArgPlanner::SparseFill(size_t i, const BufferPlan& buffer, 
       plan.high == std::floor(plan.high)) {
     return plan;
   }
-  return evaluation_.Error(field, absl::StrCat("no matrix of ", plan.rows, " rows and ",
-                                               plan.columns, " columns has ", plan.high,
-                                               " nonzeros"));
+  return evaluation_.Error(
+      field, absl::StrCat("no matrix of ", plan.rows, " rows and ", plan.columns, " columns has ",
+                          plan.high, " nonzeros"));
 }
 
 absl::StatusOr<std::vector<ArgPlan>> ArgPlanner::Args(const std::vector<size_t>& indices) const {
@@ -292,13 +289,12 @@ absl::StatusOr<ScalarPlan> ArgPlanner::Scalar(size_t i) const {
   return plan;
 }
 
-absl::StatusOr<std::vector<int64_t>> ArgPlanner::Sizes(const std::string& field,
-                                           const std::vector<Expression>& expressions) const {
+absl::StatusOr<std::vector<int64_t>> ArgPlanner::Sizes(
+    const std::string& field, const std::vector<Expression>& expressions) const {
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < expressions.size(); ++i) {
     ASSIGN_OR_RETURN(const int64_t size, evaluation_.Integer(Indexed(field, i), expressions[i]));
-    if (size < 1)
-      return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
+    if (size < 1) return evaluation_.Error(Indexed(field, i), absl::StrCat(size, " is below one"));
     sizes.push_back(size);
   }
   return sizes;

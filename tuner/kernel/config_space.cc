@@ -5,8 +5,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/kernel/evaluation.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -91,10 +91,7 @@ std::string PrefixOf(size_t step) { return step == 0 ? "__" : absl::StrCat("__st
 class LaunchFit {
  public:
   LaunchFit(const ParsedStep& step, size_t index, ParsedFit& fit)
-      : step_(step),
-        launch_(step.launch),
-        prefix_(PrefixOf(index)),
-        fit_(fit) {}
+      : step_(step), launch_(step.launch), prefix_(PrefixOf(index)), fit_(fit) {}
 
   void Add() {
     if (step_.when.has_value()) Let(Name("when"), *step_.when);
@@ -112,9 +109,7 @@ class LaunchFit {
  private:
   static Expression Parsed(const std::string& text) { return *Expression::Parse(text); }
   std::string Name(const std::string& name) const { return prefix_ + name; }
-  std::string Axis(const char* name, size_t i) const {
-    return absl::StrCat(prefix_, name, "_", i);
-  }
+  std::string Axis(const char* name, size_t i) const { return absl::StrCat(prefix_, name, "_", i); }
   std::string ProductOf(const char* name) const {
     return absl::StrCat(Axis(name, 0), " * ", Axis(name, 1), " * ", Axis(name, 2));
   }

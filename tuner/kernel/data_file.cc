@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune {
 namespace {
@@ -20,21 +20,20 @@ constexpr absl::string_view kMagic = "\x93NUMPY";
 constexpr size_t kLengthAt = 8;  // behind the magic and two bytes of version
 
 // How NumPy calls them, less the byte order. It has no bf16 and no e4m3: arrays of them are bytes.
-constexpr std::array<std::pair<absl::string_view, DType>, 14> kTypes = {
-    {{"f8", DType::kF64},
-     {"f4", DType::kF32},
-     {"f2", DType::kF16},
-     {"V2", DType::kBF16},
-     {"V1", DType::kE4M3},
-     {"i1", DType::kI8},
-     {"u1", DType::kU8},
-     {"i4", DType::kI32},
-     {"u4", DType::kU32},
-     {"i8", DType::kI64},
-     {"i2", DType::kI16},
-     {"u2", DType::kU16},
-     {"u8", DType::kU64},
-     {"b1", DType::kBool}}};
+constexpr std::array<std::pair<absl::string_view, DType>, 14> kTypes = {{{"f8", DType::kF64},
+                                                                         {"f4", DType::kF32},
+                                                                         {"f2", DType::kF16},
+                                                                         {"V2", DType::kBF16},
+                                                                         {"V1", DType::kE4M3},
+                                                                         {"i1", DType::kI8},
+                                                                         {"u1", DType::kU8},
+                                                                         {"i4", DType::kI32},
+                                                                         {"u4", DType::kU32},
+                                                                         {"i8", DType::kI64},
+                                                                         {"i2", DType::kI16},
+                                                                         {"u2", DType::kU16},
+                                                                         {"u8", DType::kU64},
+                                                                         {"b1", DType::kBool}}};
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("(", absl::StrJoin(shape, ", "), ")");
@@ -61,10 +60,10 @@ absl::StatusOr<DType> TypeIn(const std::string& name, absl::string_view header) 
       if (text.substr(1) == known) return dtype;
     }
   }
-  return Error(name, absl::StrCat("its type is '", whole,
-                                  "'; arrays of f64, f32, f16, i64, i32, i16, i8, u64, u32, u16, ",
-                                  "u8 and bool in little endian are read, bf16 as |V2, ",
-                                  "e4m3 as |V1"));
+  return Error(name,
+               absl::StrCat("its type is '", whole,
+                            "'; arrays of f64, f32, f16, i64, i32, i16, i8, u64, u32, u16, ",
+                            "u8 and bool in little endian are read, bf16 as |V2, ", "e4m3 as |V1"));
 }
 
 absl::StatusOr<std::vector<int64_t>> ShapeIn(const std::string& name, absl::string_view header) {

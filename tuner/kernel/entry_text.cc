@@ -5,8 +5,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/source/entry_name.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

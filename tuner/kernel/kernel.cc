@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/spelling.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -109,9 +109,8 @@ absl::Status Kernel::WhyNotOn(const std::string& target) const {
                                                    target));
   }
   const auto& patterns = spec().targets();
-  const bool named = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) {
-    return MatchesTarget(p, target);
-  });
+  const bool named = std::any_of(patterns.begin(), patterns.end(),
+                                 [&](const std::string& p) { return MatchesTarget(p, target); });
   if (patterns.empty() || named) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' does not run on ",
                                                  target, "; it runs on ",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/kernel/spec_checker.h"
 #include "tuner/kernel/spec_text.h"
-#include "tuner/sha256.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

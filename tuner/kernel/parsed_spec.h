@@ -58,8 +58,8 @@ struct ParsedStep {
 
 // The expressions of one arg; which are set depends on its kind.
 struct ParsedArg {
-  v1::Buffer buffer;     // also of a symbol
-  std::string variable;  // of a symbol, as C++ names it
+  v1::Buffer buffer;                // also of a symbol
+  std::string variable;             // of a symbol, as C++ names it
   std::optional<Expression> dtype;  // not set where the spec has a type's name, or "dtype"
   std::vector<Expression> shape;
   std::vector<Expression> block_shape;  // of a buffer's tensor descriptor

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "tuner/compile_options.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/arg_planner.h"
@@ -16,7 +17,6 @@
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/kernel/tolerances.h"
 #include "tuner/source/entry_name.h"
-#include "tuner/status_macros.h"
 #include "tuner/tune_check.h"
 
 namespace tune::embedded {
@@ -323,9 +323,8 @@ class Planner {
       for (size_t unit = 0; unit < compile.more.size(); ++unit) {
         if (!in_header && !HasWord(compile.more[unit].source_text, word)) continue;
         compile.more[unit].symbols.push_back(symbol);
-        program.symbols.push_back({.variable = symbol.variable,
-                                   .unit = static_cast<int>(unit) + 1,
-                                   .buffer = buffer});
+        program.symbols.push_back(
+            {.variable = symbol.variable, .unit = static_cast<int>(unit) + 1, .buffer = buffer});
       }
     }
     return absl::OkStatus();
@@ -365,8 +364,8 @@ class Planner {
     if (parsed_.peak.has_value()) {
       ASSIGN_OR_RETURN(plan.peak, evaluation_.Text("work.peak", *parsed_.peak));
       if (!IsPeakName(plan.peak)) {
-        return evaluation_.Error("work.peak", absl::StrCat("no peak is called '", plan.peak,
-                                                           "'; known: ", PeakNames()));
+        return evaluation_.Error(
+            "work.peak", absl::StrCat("no peak is called '", plan.peak, "'; known: ", PeakNames()));
       }
     }
     if (ProfileOfTarget(traits_.target).is_host) plan.peak = "f32";

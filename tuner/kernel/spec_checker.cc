@@ -7,12 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/compile_options.h"
 #include "tuner/device_profile.h"
 #include "tuner/expression/operators.h"
 #include "tuner/problem.h"
 #include "tuner/source/entry_name.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -34,12 +34,12 @@ bool IsKernelName(absl::string_view name) {
 // Dims are flags of tunectl's commands, beside these. A test holds the list against the commands.
 const std::set<std::string>& FlagNames() {
   static const auto* const kNames = new std::set<std::string>{
-      "address", "all",   "alpha",    "background", "base",   "baseline", "best",    "budget",
-      "config",  "count", "csv",      "default",    "delta0", "detach",   "device",  "dtype",
-      "folder",  "fresh", "head",     "help",       "json",   "junit",    "kernel",  "kernels",
-      "markdown", "max",  "prior",    "replay",     "retune", "rev",      "rounds",  "samples",
-      "seconds", "seed",  "set",      "strategy",   "strict", "study",    "svg",     "sweep",
-      "target",  "tolerance", "top",  "trial",      "verbose", "version", "warm"};
+      "address",  "all",       "alpha", "background", "base",    "baseline", "best",   "budget",
+      "config",   "count",     "csv",   "default",    "delta0",  "detach",   "device", "dtype",
+      "folder",   "fresh",     "head",  "help",       "json",    "junit",    "kernel", "kernels",
+      "markdown", "max",       "prior", "replay",     "retune",  "rev",      "rounds", "samples",
+      "seconds",  "seed",      "set",   "strategy",   "strict",  "study",    "svg",    "sweep",
+      "target",   "tolerance", "top",   "trial",      "verbose", "version",  "warm"};
   return *kNames;
 }
 
@@ -114,8 +114,8 @@ absl::Status SpecChecker::CheckHead() const {
   }
   ASSIGN_OR_RETURN(parsed_.language, CheckLanguage(root_, spec_.language()));
   if (TraitsOf(parsed_.language).runs_on_host) {
-    return root_.Error("language", absl::StrCat("only a reference can be in ",
-                                                ToText(parsed_.language)));
+    return root_.Error("language",
+                       absl::StrCat("only a reference can be in ", ToText(parsed_.language)));
   }
   for (int i = 0; i < spec_.targets_size(); ++i) {
     RETURN_IF_ERROR(CheckPattern(root_, "targets", i, spec_.targets(i)));
@@ -146,8 +146,9 @@ absl::Status SpecChecker::CheckFile(const SpecPlace& place, const char* field, i
       nul != std::string::npos && TraitsOf(language).is_text) {
     const auto end = file->second.begin() + static_cast<ptrdiff_t>(nul);
     const auto lines = std::count(file->second.begin(), end, '\n');
-    return place.Error(field, index, absl::StrCat("file '", name, "' is not text: line ",
-                                                  lines + 1, " has a NUL byte"));
+    return place.Error(
+        field, index,
+        absl::StrCat("file '", name, "' is not text: line ", lines + 1, " has a NUL byte"));
   }
   if (!parsed_.files.insert(*file).second) {
     return place.Error(field, index, absl::StrCat("file '", name, "' is named twice"));
@@ -347,9 +348,10 @@ absl::Status SpecChecker::CheckParamsAreUsed() const {
     const std::string options = absl::StrJoin(
         language.options, ", ",
         [](std::string* out, const auto& option) { absl::StrAppend(out, option.first); });
-    return root_.Nested("params", i).Error(
-        "name", absl::StrCat("nothing has a '", name, "': no file, no expression; nor is it an ",
-                             "option of ", language.name, ": ", options));
+    return root_.Nested("params", i)
+        .Error("name",
+               absl::StrCat("nothing has a '", name, "': no file, no expression; nor is it an ",
+                            "option of ", language.name, ": ", options));
   }
   return absl::OkStatus();
 }
@@ -390,9 +392,9 @@ absl::Status SpecChecker::CheckConstraints() {
 absl::Status SpecChecker::CheckDefines() {
   const LanguageTraits& language = TraitsOf(parsed_.language);
   if (!language.has_macros && !language.has_constants && spec_.defines_size() > 0) {
-    return root_.Nested("defines", 0).Error(
-        "name", absl::StrCat(language.name, " has no macros: let launch expressions and ",
-                             "source_choice use the value"));
+    return root_.Nested("defines", 0)
+        .Error("name", absl::StrCat(language.name, " has no macros: let launch expressions and ",
+                                    "source_choice use the value"));
   }
   for (int i = 0; i < spec_.defines_size(); ++i) {
     const SpecPlace place = root_.Nested("defines", i);

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/kernel/spec_checker.h"
 #include "tuner/problem.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -75,8 +75,8 @@ absl::Status SpecChecker::CheckFillBounds(const v1::Fill& fill, const SpecPlace&
 
 absl::Status SpecChecker::CheckMatrixFill(const v1::Buffer& buffer, const SpecPlace& place) {
   const v1::Fill& fill = buffer.fill();
-  const bool triangular = fill.kind() == v1::Fill::LOWER_TRIANGULAR ||
-                          fill.kind() == v1::Fill::UPPER_TRIANGULAR;
+  const bool triangular =
+      fill.kind() == v1::Fill::LOWER_TRIANGULAR || fill.kind() == v1::Fill::UPPER_TRIANGULAR;
   if (triangular && buffer.shape_size() < 2) {
     return place.Error("kind", "a triangular matrix is the last two dimensions of a shape");
   }
@@ -159,8 +159,8 @@ absl::Status SpecChecker::CheckTolerance(const v1::Tolerance& tolerance,
       return arg.name() == tolerance.arg() && arg.has_buffer() && IsChecked(arg.buffer());
     });
     if (!found) {
-      return place.Error("arg", absl::StrCat("no OUTPUT or INOUT buffer is called '",
-                                             tolerance.arg(), "'"));
+      return place.Error(
+          "arg", absl::StrCat("no OUTPUT or INOUT buffer is called '", tolerance.arg(), "'"));
     }
   } else if (const absl::StatusOr<DType> dtype = ParseDType(tolerance.dtype()); !dtype.ok()) {
     return place.Error("dtype", dtype.status().message());

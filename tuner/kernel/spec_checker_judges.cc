@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "tuner/kernel/spec_checker.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 
@@ -25,8 +25,9 @@ absl::Status SpecChecker::CheckHostReference(const v1::Reference& reference,
     return place.Error("launch", absl::StrCat("a reference in ", name, " is called once, without"));
   }
   if (reference.args_size() > 0) {
-    return place.Error("args", 0, absl::StrCat("the parameters of the function in ", name,
-                                               " say by their names what it takes"));
+    return place.Error("args", 0,
+                       absl::StrCat("the parameters of the function in ", name,
+                                    " say by their names what it takes"));
   }
   parsed_.host_reference = reference.entry();
   return absl::OkStatus();
@@ -54,12 +55,13 @@ absl::StatusOr<std::vector<ParsedChecker::Arg>> SpecChecker::CheckerArgs(
       return place.Error("args", i, absl::StrCat("the reference writes no '", name, "'"));
     }
     if (of_reference && !spec_.has_reference() && arg->buffer().expected().empty()) {
-      return place.Error("args", i, absl::StrCat("there is no reference, and no expected file of '",
-                                                 name, "'"));
+      return place.Error(
+          "args", i, absl::StrCat("there is no reference, and no expected file of '", name, "'"));
     }
     if (!arg->has_scalar() && (!arg->has_buffer() || role == v1::ROLE_SCRATCH)) {
-      return place.Error("args", i, absl::StrCat("a checker takes inputs, outputs and scalars; '",
-                                                 name, "' is none"));
+      return place.Error(
+          "args", i,
+          absl::StrCat("a checker takes inputs, outputs and scalars; '", name, "' is none"));
     }
     args.push_back({static_cast<size_t>(arg - spec_.args().begin()), of_reference});
   }

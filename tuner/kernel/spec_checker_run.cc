@@ -6,10 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/kernel/spec_checker.h"
 #include "tuner/problem.h"
 #include "tuner/source/entry_name.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -112,9 +112,9 @@ absl::Status SpecChecker::CheckDescriptor(const v1::Buffer& buffer, const SpecPl
   }
   if (buffer.shape_size() > 5) return place.Error("block_shape", "of at most 5 dimensions");
   if (descriptor.block_shape_size() != buffer.shape_size()) {
-    return place.Error("block_shape", absl::StrCat("one for each dimension of the buffer: ",
-                                                   buffer.shape_size(), ", not ",
-                                                   descriptor.block_shape_size()));
+    return place.Error("block_shape",
+                       absl::StrCat("one for each dimension of the buffer: ", buffer.shape_size(),
+                                    ", not ", descriptor.block_shape_size()));
   }
   return ParseAll(place, "block_shape", descriptor.block_shape(), config_names_,
                   &parsed->block_shape);
@@ -129,8 +129,8 @@ absl::Status SpecChecker::CheckSymbol(const v1::Arg& arg, const SpecPlace& place
     return place.Error("variable", absl::StrCat("'", parsed->variable, "' is no variable's name"));
   }
   if (!IsMentioned(BaseNameOf(parsed->variable))) {
-    return place.Error("variable", absl::StrCat("no file of the kernel has a variable '",
-                                                parsed->variable, "'"));
+    return place.Error(
+        "variable", absl::StrCat("no file of the kernel has a variable '", parsed->variable, "'"));
   }
   parsed->buffer.set_dtype(symbol.dtype());
   *parsed->buffer.mutable_shape() = symbol.shape();
@@ -205,7 +205,8 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
   for (const auto& axes : kAxes) {
     if (compiled && axes.least == 0 && axes.texts.size() > 0) {
       return place.Error(axes.field, 0,
-                         absl::StrCat(traits.name, " decides it: a launch has a grid only; give "
+                         absl::StrCat(traits.name,
+                                      " decides it: a launch has a grid only; give "
                                       "params or defines num_warps and num_ctas"));
     }
     if (axes.texts.size() < axes.least || axes.texts.size() > 3) {
@@ -217,8 +218,9 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
   parsed->cooperative = launch.cooperative();
   parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch();
   if (launch.resident() && (launch.grid_size() > 1 || launch.cluster_size() > 1)) {
-    return place.Error("resident", "blocks that walk over the work have a grid, and a cluster, of "
-                                   "one axis: give one expression");
+    return place.Error("resident",
+                       "blocks that walk over the work have a grid, and a cluster, of "
+                       "one axis: give one expression");
   }
   parsed->resident = launch.resident();
   if (!launch.shared_bytes().empty()) {
@@ -243,8 +245,8 @@ absl::Status SpecChecker::CheckWork() {
   if (work.peak().empty() || IsPeakName(work.peak())) return absl::OkStatus();
   const absl::StatusOr<Expression> peak = Parse(place, "peak", -1, work.peak(), problem_names_);
   if (!peak.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        peak.status().message(), "; or one of the peaks ", PeakNames()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(peak.status().message(), "; or one of the peaks ", PeakNames()));
   }
   parsed_.peak = *peak;
   return absl::OkStatus();
@@ -264,14 +266,16 @@ absl::StatusOr<std::vector<size_t>> SpecChecker::ArgsNamed(const SpecPlace& plac
       return place.Error("args", i, absl::StrCat("no arg is called '", names[i], "'"));
     }
     if (arg->has_symbol()) {
-      return place.Error("args", i, absl::StrCat("symbol '", names[i], "' is a variable, not a ",
-                                                 "parameter: leave it out here"));
+      return place.Error("args", i,
+                         absl::StrCat("symbol '", names[i], "' is a variable, not a ",
+                                      "parameter: leave it out here"));
     }
     indices.push_back(static_cast<size_t>(arg - spec_.args().begin()));
     const std::string& buffer = arg->tensor_map().buffer();
     if (arg->has_tensor_map() && std::find(names.begin(), names.end(), buffer) == names.end()) {
-      return place.Error("args", i, absl::StrCat("tensor map '", names[i], "' needs its buffer '",
-                                                 buffer, "' among the args"));
+      return place.Error("args", i,
+                         absl::StrCat("tensor map '", names[i], "' needs its buffer '", buffer,
+                                      "' among the args"));
     }
   }
   return indices;
@@ -286,8 +290,8 @@ absl::StatusOr<std::vector<size_t>> SpecChecker::ScratchNamed(const v1::Step& st
           return known.name() == step.zero(i) && known.buffer().role() == v1::ROLE_SCRATCH;
         });
     if (arg == spec_.args().end()) {
-      return place.Error("zero", i, absl::StrCat("no buffer of ROLE_SCRATCH is called '",
-                                                 step.zero(i), "'"));
+      return place.Error("zero", i,
+                         absl::StrCat("no buffer of ROLE_SCRATCH is called '", step.zero(i), "'"));
     }
     indices.push_back(static_cast<size_t>(arg - spec_.args().begin()));
   }
@@ -305,14 +309,14 @@ absl::StatusOr<EntryText> SpecChecker::CheckEntry(const std::string& entry, Lang
     return placed ? parsed.status() : place.Error("entry", parsed.status().message());
   }
   if (parsed->is_instance() && !TraitsOf(language).has_macros) {
-    return place.Error("entry", absl::StrCat("'", entry, "': ", ToText(language),
-                                             " has no templates"));
+    return place.Error("entry",
+                       absl::StrCat("'", entry, "': ", ToText(language), " has no templates"));
   }
   return parsed;
 }
 
-absl::Status SpecChecker::CheckStep(const v1::Step& step, const SpecPlace& place,
-                                    Language language, ParsedStep* parsed) {
+absl::Status SpecChecker::CheckStep(const v1::Step& step, const SpecPlace& place, Language language,
+                                    ParsedStep* parsed) {
   ASSIGN_OR_RETURN(parsed->entry, CheckEntry(step.entry(), language, place));
   parsed->source = step.source();
   const auto& headers = spec_.headers();

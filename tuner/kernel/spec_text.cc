@@ -79,9 +79,9 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
     if (!status_.ok()) return;
-    status_ = absl::InvalidArgumentError(absl::StrCat(spec_name_, ":", std::max(line, 0) + 1, ":",
-                                                      std::max(column, 0) + 1, ": ",
-                                                      Explained(message)));
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat(spec_name_, ":", std::max(line, 0) + 1, ":",
+                                                std::max(column, 0) + 1, ": ", Explained(message)));
   }
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 

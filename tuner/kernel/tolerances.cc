@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/problem.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -66,9 +66,8 @@ absl::Status PlanTolerances(const ParsedSpec& parsed, const Evaluation& evaluati
                             ProblemPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<const v1::Tolerance*> holding, Holding(parsed, evaluation));
   for (const BufferPlan& buffer : plan.buffers) {
-    const bool known =
-        std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
-                    [&](const auto& entry) { return entry.first == buffer.dtype; });
+    const bool known = std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
+                                   [&](const auto& entry) { return entry.first == buffer.dtype; });
     if ((buffer.role == Role::kOutput || buffer.role == Role::kInOut) && !known) {
       plan.tolerances.emplace_back(buffer.dtype, ToleranceFor(holding, buffer.dtype));
     }

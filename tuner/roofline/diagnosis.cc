@@ -38,12 +38,18 @@ std::string Rate(const ResourceUse& use) {
 
 std::string NameOf(const ResourceUse& use) {
   switch (use.resource) {
-    case kDram: return "main memory";
-    case kL3: return "L3";
-    case kL2: return "L2";
-    case kL1: return "L1";
-    case kShared: return "shared memory";
-    default: return absl::StrCat(use.ceiling, " arithmetic");
+    case kDram:
+      return "main memory";
+    case kL3:
+      return "L3";
+    case kL2:
+      return "L2";
+    case kL1:
+      return "L1";
+    case kShared:
+      return "shared memory";
+    default:
+      return absl::StrCat(use.ceiling, " arithmetic");
   }
 }
 
@@ -123,15 +129,14 @@ void Diagnoser::AddMainMemory(double bytes, double written_bytes, bool counted, 
   if (!(bytes > 0)) return;
   const MemoryRoof roof = MemoryRoofFor(basis_.ceilings, std::min(written_bytes / bytes, 1.0));
   if (!(roof.rate > 0)) return;
-  result_.uses.push_back(
-      {.resource = kDram,
-       .ceiling = roof.name,
-       .amount = bytes,
-       .counted = counted,
-       .roof = roof.rate,
-       .floor_ns = bytes / roof.rate * kNanosecondsPerSecond,
-       .believable_ns = (bytes - debt) / roof.rate_high * kNanosecondsPerSecond,
-       .intensity = Flops() / bytes});
+  result_.uses.push_back({.resource = kDram,
+                          .ceiling = roof.name,
+                          .amount = bytes,
+                          .counted = counted,
+                          .roof = roof.rate,
+                          .floor_ns = bytes / roof.rate * kNanosecondsPerSecond,
+                          .believable_ns = (bytes - debt) / roof.rate_high * kNanosecondsPerSecond,
+                          .intensity = Flops() / bytes});
 }
 
 void Diagnoser::AddCompute() {
@@ -176,10 +181,8 @@ void Diagnoser::AddMemory() {
 void Diagnoser::AddLaunch() {
   const Ceiling* launch = FindCeiling(basis_.ceilings, "launch");
   if (launch == nullptr) return;
-  result_.uses.push_back({.resource = kLaunch,
-                          .ceiling = "launch",
-                          .floor_ns = launch->value,
-                          .believable_ns = 0});
+  result_.uses.push_back(
+      {.resource = kLaunch, .ceiling = "launch", .floor_ns = launch->value, .believable_ns = 0});
 }
 
 void Diagnoser::Judge() {
@@ -198,8 +201,7 @@ void Diagnoser::Judge() {
   }
   result_.floor_ns = binding.floor_ns;
   result_.efficiency = binding.utilisation;
-  if (trial_.outcome == Outcome::kAboveRoof ||
-      median_ns < kBelievable * believable_ns) {
+  if (trial_.outcome == Outcome::kAboveRoof || median_ns < kBelievable * believable_ns) {
     result_.verdict = RooflineVerdict::kInvalidRoof;
   } else if (binding.resource == kLaunch) {
     result_.verdict = RooflineVerdict::kLatencyLimited;
@@ -207,7 +209,7 @@ void Diagnoser::Judge() {
     result_.verdict = RooflineVerdict::kWellUsed;
   } else if (result_.efficiency >= kBoundEfficiency) {
     result_.verdict = binding.resource == kCompute ? RooflineVerdict::kComputeBound
-                                                    : RooflineVerdict::kMemoryBound;
+                                                   : RooflineVerdict::kMemoryBound;
   } else {
     result_.verdict = RooflineVerdict::kLatencyLimited;
   }

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "tuner/ceiling.h"
-#include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
@@ -74,7 +74,7 @@ enum class RooflineVerdict {
 struct Diagnosis {
   std::vector<ResourceUse> uses;  // longest floor first
   double floor_ns = 0;
-  double efficiency = 0;  // floor over median; 0 when unknown
+  double efficiency = 0;                                  // floor over median; 0 when unknown
   RooflineResource binding = RooflineResource::kUnknown;  // that of the longest floor
   RooflineVerdict verdict = RooflineVerdict::kUnknown;
   std::string sentence;

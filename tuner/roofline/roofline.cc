@@ -53,9 +53,8 @@ std::string ToText(Bound bound) {
 MemoryRoof MemoryRoofFor(const std::vector<Ceiling>& ceilings, double written_share) {
   const std::vector<Probe> probes = KnownProbes(ceilings);
   if (probes.empty()) return {};
-  const auto above = std::find_if(probes.begin(), probes.end(), [&](const Probe& probe) {
-    return written_share <= probe.share;
-  });
+  const auto above = std::find_if(probes.begin(), probes.end(),
+                                  [&](const Probe& probe) { return written_share <= probe.share; });
   const Probe& b = above == probes.end() ? probes.back() : *above;
   const Probe& a = above == probes.begin() || above == probes.end() ? b : *(above - 1);
   const double t = a.share == b.share ? 1 : (written_share - a.share) / (b.share - a.share);
@@ -69,8 +68,8 @@ MemoryRoof MemoryRoofFor(const std::vector<Ceiling>& ceilings, double written_sh
   return {.rate = between(a.ceiling->value, b.ceiling->value),
           .rate_high = between(HighOf(*a.ceiling), HighOf(*b.ceiling)),
           .name = std::move(name),
-          .source = AllMeasured(ceilings, "dram_") ? CeilingSource::kMeasured
-                                                   : CeilingSource::kNominal};
+          .source =
+              AllMeasured(ceilings, "dram_") ? CeilingSource::kMeasured : CeilingSource::kNominal};
 }
 
 Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes,

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "tuner/ceiling.h"
-#include "tuner/fields.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
@@ -18,12 +18,12 @@ enum class Bound { kUnknown = 0, kMemory = 1, kCompute = 2 };
 std::string ToText(Bound bound);  // "memory", "compute"; empty when no ceiling is known
 
 struct Roof {
-  double floor_ns = 0;       // declared work at the ceiling that binds
+  double floor_ns = 0;  // declared work at the ceiling that binds
   // No variant can be faster: what it writes last may stay in the cache, and the ceilings may be as
   // high as their spread allows.
   double believable_ns = 0;
   Bound bound = Bound::kUnknown;
-  double ceiling = 0;        // bytes/s or FLOP/s
+  double ceiling = 0;  // bytes/s or FLOP/s
   CeilingSource source = CeilingSource::kUnknown;
 };
 TUNE_FIELDS(Roof, floor_ns, believable_ns, bound, ceiling, source);

@@ -58,8 +58,9 @@ constexpr std::array<Construct, 15> kNowhere = {{
 }};
 
 constexpr std::array<Construct, 1> kNotOnGpu = {{
-    {"texture", "CUDA has no texture references any more: read the buffer, by __ldg or as const "
-                "__restrict__"},
+    {"texture",
+     "CUDA has no texture references any more: read the buffer, by __ldg or as const "
+     "__restrict__"},
 }};
 
 constexpr std::array<Construct, 19> kNotOnHost = {{
@@ -79,8 +80,9 @@ constexpr std::array<Construct, 19> kNotOnHost = {{
     {"__pipeline_", kAsync, true},
     {"cluster_group", kClusters},
     {"this_cluster", kClusters},
-    {"coalesced_threads", "groups of the threads that happen to run together are not there: use "
-                          "tiled_partition<32>(this_thread_block())"},
+    {"coalesced_threads",
+     "groups of the threads that happen to run together are not there: use "
+     "tiled_partition<32>(this_thread_block())"},
     {"cub", kCubOrStd},
     {"cuda", kCubOrStd},
 }};

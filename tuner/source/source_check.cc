@@ -18,10 +18,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "tuner/device_profile.h"
 #include "tuner/source/conditions.h"
 #include "tuner/source/source_lines.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {
@@ -37,16 +37,23 @@ constexpr std::array<absl::string_view, 13> kDirectives = {
     "define",   "undef", "if",    "ifdef", "ifndef",  "elif", "elifdef",
     "elifndef", "else",  "endif", "error", "warning", "ident"};
 // What may be followed by a parenthesis in a condition without being a macro.
-constexpr std::array<absl::string_view, 10> kConditionCalls = {
-    "defined", "__has_cpp_attribute", "__has_attribute", "__has_builtin", "__has_feature",
-    "__has_extension", "and", "or", "not", "__is_identifier"};
+constexpr std::array<absl::string_view, 10> kConditionCalls = {"defined",
+                                                               "__has_cpp_attribute",
+                                                               "__has_attribute",
+                                                               "__has_builtin",
+                                                               "__has_feature",
+                                                               "__has_extension",
+                                                               "and",
+                                                               "or",
+                                                               "not",
+                                                               "__is_identifier"};
 // After "GCC" or "clang" in a pragma: neither reads a file.
 constexpr std::array<absl::string_view, 9> kCompilerPragmas = {
-    "unroll", "ivdep", "diagnostic", "optimize", "target",
+    "unroll",       "ivdep",       "diagnostic",    "optimize", "target",
     "push_options", "pop_options", "reset_options", "loop"};
 constexpr std::array<absl::string_view, 11> kPragmas = {
-    "once", "unroll", "nounroll", "pack", "push_macro", "pop_macro",
-    "STDC", "omp", "nv_diag_suppress", "nv_diag_default", "weak"};
+    "once", "unroll",           "nounroll",        "pack", "push_macro", "pop_macro", "STDC",
+    "omp",  "nv_diag_suppress", "nv_diag_default", "weak"};
 
 template <size_t kCount>
 bool IsIn(const std::array<absl::string_view, kCount>& list, absl::string_view text) {
@@ -114,8 +121,9 @@ class Checker {
 std::string Checker::Allowed() const {
   std::vector<std::string> names(headers_.begin(), headers_.end());
   return absl::StrCat("; allowed: ",
-                      names.empty() ? "" : absl::StrCat("the kernel's own headers (",
-                                                        absl::StrJoin(names, ", "), ") and "),
+                      names.empty() ? ""
+                                    : absl::StrCat("the kernel's own headers (",
+                                                   absl::StrJoin(names, ", "), ") and "),
                       cpu_ ? "system headers without a folder, such as <cstdint>"
                            : "the compiler's headers, such as <cuda_fp16.h>");
 }
@@ -129,11 +137,10 @@ absl::Status Checker::Name(const std::string& quoted) {
       headers_.count(absl::StrCat(file_.substr(0, slash + 1), name)) != 0) {
     return absl::OkStatus();
   }
-  const bool plain =
-      !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-        return absl::ascii_isalnum(c) || absl::StrContains("_.+-/", absl::string_view(
-                                             reinterpret_cast<const char*>(&c), 1));
-      });
+  const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) ||
+           absl::StrContains("_.+-/", absl::string_view(reinterpret_cast<const char*>(&c), 1));
+  });
   bool inside = plain && name[0] != '/';
   for (absl::string_view part : absl::StrSplit(name, '/')) inside = inside && part != "..";
   // The system's folders are not for kernels on the CPU; those of an include root may be.
@@ -143,7 +150,8 @@ absl::Status Checker::Name(const std::string& quoted) {
   const bool read = !conditions_of_file_ || conditions_of_file_->Around() != Holds::kNo;
   if (inside && !(folder && cpu_ && read)) return absl::OkStatus();
   if (inside && quoted[0] == '<') {
-    return Refuse(absl::StrCat(quoted, " is not there on the CPU device: put it under #ifndef "
+    return Refuse(absl::StrCat(quoted,
+                               " is not there on the CPU device: put it under #ifndef "
                                "TUNE_CPU, or let the spec's targets be GPUs (targets: \"sm_*\")"));
   }
   return Refuse(absl::StrCat(quoted, " may not be included", Allowed()));
@@ -220,12 +228,11 @@ absl::Status Checker::Pragma(const Tokens& tokens, size_t at) {
        absl::StartsWith(first, "diag"))) {
     return absl::OkStatus();
   }
-  return Refuse(absl::StrCat("pragma '", compiler && IsWord(tokens, at + 1)
-                                             ? absl::StrCat(first, " ", tokens[at + 1].text)
-                                             : first,
-                             "' is not allowed for target cpu; allowed: ",
-                             absl::StrJoin(kPragmas, ", "), ", and GCC or clang with ",
-                             absl::StrJoin(kCompilerPragmas, ", ")));
+  return Refuse(absl::StrCat(
+      "pragma '",
+      compiler && IsWord(tokens, at + 1) ? absl::StrCat(first, " ", tokens[at + 1].text) : first,
+      "' is not allowed for target cpu; allowed: ", absl::StrJoin(kPragmas, ", "),
+      ", and GCC or clang with ", absl::StrJoin(kCompilerPragmas, ", ")));
 }
 
 absl::Status Checker::PragmaOperators(const Tokens& tokens) {
@@ -236,8 +243,8 @@ absl::Status Checker::PragmaOperators(const Tokens& tokens) {
         tokens[at + 2].kind != Kind::kString || absl::StrContains(tokens[at + 2].text, "\n")) {
       return Refuse("_Pragma must be given its text as one string for target cpu");
     }
-    const std::string text = absl::StrReplaceAll(
-        tokens[at + 2].text, {{"\\\"", "\""}, {"\\\\", "\\"}});
+    const std::string text =
+        absl::StrReplaceAll(tokens[at + 2].text, {{"\\\"", "\""}, {"\\\\", "\\"}});
     ASSIGN_OR_RETURN(std::vector<SourceLine> lines, SplitSource(text));
     if (!lines.empty()) RETURN_IF_ERROR(Pragma(lines[0].tokens, 0));
   }
@@ -290,9 +297,8 @@ absl::Status Checker::Condition(const Tokens& tokens, size_t from, const Macro* 
     if (IsIn(kQuestions, word) || IsIn(kConditionCalls, word)) continue;
     const auto [begin, end] = macros_.equal_range(word);
     const bool parameter = inside != nullptr && inside->parameters.count(word) != 0;
-    const bool known = std::any_of(begin, end, [](const auto& m) {
-      return m.second.has_parameters;
-    });
+    const bool known =
+        std::any_of(begin, end, [](const auto& m) { return m.second.has_parameters; });
     if (called && (parameter || !known)) {
       return Refuse(absl::StrCat("a condition must not use the macro ", word,
                                  "(...), which is not the kernel's own"));
@@ -350,8 +356,8 @@ absl::Status Checker::Run() {
   RETURN_IF_ERROR(File(plan_.source_name, plan_.source_text));
   for (const SourceFile& header : plan_.headers) RETURN_IF_ERROR(File(header.name, header.text));
   for (const auto& [name, value] : plan_.defines) {
-    RETURN_IF_ERROR(File(absl::StrCat("macro ", name),
-                         absl::StrCat("#define ", name, " ", value, "\n\n")));
+    RETURN_IF_ERROR(
+        File(absl::StrCat("macro ", name), absl::StrCat("#define ", name, " ", value, "\n\n")));
   }
   for (const Held& condition : conditions_) {
     file_ = condition.file;

@@ -326,8 +326,8 @@ std::string WhyNoKernel(const CompilePlan& plan, const Source& source,
                         "' is only declared: none of the kernel's files has its body");
   }
   if (std::any_of(found.begin(), found.end(), is_global)) return "";
-  return absl::StrCat(PlaceOf(plan, *defined), ": '", entry,
-                      "' is no kernel: it is not __global__", KernelsShown(all));
+  return absl::StrCat(PlaceOf(plan, *defined), ": '", entry, "' is no kernel: it is not __global__",
+                      KernelsShown(all));
 }
 
 }  // namespace

@@ -173,8 +173,7 @@ void Splitter::RawString() {
     error_ = Error("a raw string without its opening parenthesis");
     return;
   }
-  const std::string close =
-      absl::StrCat(")", text_.substr(quote + 1, delimiter_size), "\"");
+  const std::string close = absl::StrCat(")", text_.substr(quote + 1, delimiter_size), "\"");
   const size_t end = text_.find(close, open + 1);
   if (end == absl::string_view::npos) {
     error_ = Error("a raw string that does not end");

@@ -10,9 +10,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/expression/operators.h"
 #include "tuner/expression/python_list.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

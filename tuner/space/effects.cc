@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/space/effects.h"
 
+#include "base/status_macros.h"
 #include "tuner/space/solver.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

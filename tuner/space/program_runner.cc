@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune {
 namespace {

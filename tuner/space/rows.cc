@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/space/space.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/expression/ast.h"
 #include "tuner/space/param_order.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/space/diagnosis.h"
 #include "tuner/space/solver.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

@@ -166,8 +166,7 @@ double PairedP(const Values& log_ratios) {
   return 2 * StudentCdf(-std::abs(mean) / error, count - 1);
 }
 
-std::vector<ChangePoint> FindChangePoints(const Values& values,
-                                          const ChangePointOptions& options) {
+std::vector<ChangePoint> FindChangePoints(const Values& values, const ChangePointOptions& options) {
   Finder finder(values, options);
   finder.Divide(0, values.size());
   return finder.Prune();

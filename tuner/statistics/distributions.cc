@@ -76,12 +76,12 @@ ProportionBounds ClopperPearson(int64_t successes, int64_t trials, double confid
   const auto bad = static_cast<double>(trials - successes);
   ProportionBounds bounds;
   if (successes > 0) {
-    bounds.low = Invert([&](double p) { return IncompleteBeta(good, bad + 1, p); }, 1 - confidence,
-                        0, 1);
+    bounds.low =
+        Invert([&](double p) { return IncompleteBeta(good, bad + 1, p); }, 1 - confidence, 0, 1);
   }
   if (successes < trials) {
-    bounds.high = Invert([&](double p) { return IncompleteBeta(good + 1, bad, p); }, confidence, 0,
-                         1);
+    bounds.high =
+        Invert([&](double p) { return IncompleteBeta(good + 1, bad, p); }, confidence, 0, 1);
   }
   return bounds;
 }

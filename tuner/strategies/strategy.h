@@ -46,7 +46,7 @@ struct PriorObservation {
 struct StrategyOptions {
   uint64_t seed = 0;
   std::optional<uint64_t> first = std::nullopt;  // tried before any other (the default config)
-  std::vector<uint64_t> starts = {};  // tried next, in this order: what won elsewhere
+  std::vector<uint64_t> starts = {};             // tried next, in this order: what won elsewhere
   uint64_t budget_trials = 0;                    // how many there will be at most; 0: unknown
   uint32_t in_flight = 1;                        // how many are asked for before the first is told
   std::vector<PriorObservation> prior = {};

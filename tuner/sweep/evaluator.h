@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "tuner/config.h"
-#include "tuner/steady_time.h"
 #include "tuner/trial.h"
 
 namespace tune {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tuner/sweep/evaluator.h"
 #include "tuner/space/space.h"
-#include "tuner/sweep/stop_rules.h"
 #include "tuner/strategies/strategy.h"
+#include "tuner/sweep/evaluator.h"
+#include "tuner/sweep/stop_rules.h"
 #include "tuner/trial.h"
 
 namespace tune {

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "tuner/statistics/median.h"
 #include "tuner/statistics/paired_ratio.h"
-#include "tuner/status_macros.h"
 
 namespace tune {
 namespace {

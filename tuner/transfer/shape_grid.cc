@@ -388,10 +388,9 @@ std::vector<LeftOut> LeaveOneOut(const ShapeGrid& grid, const LossAtShape& loss_
     if (!left) continue;
     const ShapeGrid rest = Without(grid, shape);
     const Shape& asked = grid.shapes[shape];
-    const std::optional<GridChoice> choice =
-        ChooseFrom(rest, asked.dims, asked.stretch, [&](const Config& config) {
-          return config == grid.configs[left->choice.config];
-        });
+    const std::optional<GridChoice> choice = ChooseFrom(
+        rest, asked.dims, asked.stretch,
+        [&](const Config& config) { return config == grid.configs[left->choice.config]; });
     if (!choice) continue;
     left->choice = *choice;
     all.push_back(*std::move(left));

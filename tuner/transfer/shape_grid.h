@@ -45,9 +45,9 @@ struct SweptShape {
 // How far the model was off where a shape was left out and the others were asked, as shares: 0.02
 // is 2 % slower than the best. Made-up residuals stand in until there are enough of its own.
 struct Residuals {
-  uint32_t count = 0;        // shapes that were left out
-  double mean = 0;           // of what was lost beyond what was predicted
-  double low = 0;            // nine of ten lie between
+  uint32_t count = 0;  // shapes that were left out
+  double mean = 0;     // of what was lost beyond what was predicted
+  double low = 0;      // nine of ten lie between
   double high = 0;
   double nearest_octaves = 1;  // mean distance from a shape that was left out to the nearest
 };
@@ -81,14 +81,14 @@ void SetStretch(ShapeGrid& grid);
 // A shape's say in an answer.
 struct NeighbourWeight {
   size_t shape = 0;
-  double weight = 0;  // all are 1 together
+  double weight = 0;   // all are 1 together
   double octaves = 0;  // distance over all axes
 };
 
 // Losses are shares: 0.02 is 2 % slower than the best config there would be.
 struct GridChoice {
   size_t config = 0;
-  double loss = 0;  // expected
+  double loss = 0;      // expected
   double loss_low = 0;  // nine of ten lie between
   double loss_high = 0;
   std::vector<NeighbourWeight> neighbours;  // the nearest first
@@ -102,7 +102,7 @@ ShapeGrid MakeShapeGrid(std::vector<std::string> axes, const std::vector<SweptSh
 
 // A shape that is asked about.
 struct AskedShape {
-  absl::Span<const int64_t> dims;  // in the order of the axes
+  absl::Span<const int64_t> dims;   // in the order of the axes
   CountBlocks blocks_of = nullptr;  // null: not known
 };
 
@@ -123,7 +123,7 @@ struct LeftOut {
   double loss = 0;          // of the chosen config, as the shape's own sweep has it
   double nearest_loss = 0;  // of the nearest shape's winner
   double nearest_octaves = 0;
-  GridChoice choice;        // by a grid without the shape
+  GridChoice choice;  // by a grid without the shape
 };
 // What a config lost at a shape of the grid; nothing if it never ran there.
 using LossAtShape = std::function<std::optional<double>(size_t shape, const Config&)>;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "client/commands/gate_call.h"
+#include "client/cli/gate_call.h"
 #include "client/report/history_view.h"
 #include "gmock/gmock.h"
 
@@ -76,7 +76,7 @@ TEST(GateReport, AnotherConfigThatWonIsTold) {
 TEST(GateReport, JUnitCountsAndEscapes) {
   const v1::GateRun run =
       RunOf({Kernel("a<b", v1::GATE_VERDICT_FAIL), Kernel("b", v1::GATE_VERDICT_INVALID),
-           Kernel("c", v1::GATE_VERDICT_INCONCLUSIVE), Kernel("d", v1::GATE_VERDICT_IDENTICAL)});
+             Kernel("c", v1::GATE_VERDICT_INCONCLUSIVE), Kernel("d", v1::GATE_VERDICT_IDENTICAL)});
   const std::string relaxed = JUnitText(run, Strict::kNo);
   EXPECT_THAT(relaxed, HasSubstr("tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\""));
   EXPECT_THAT(relaxed, HasSubstr("a&lt;b"));

@@ -54,9 +54,9 @@ TEST_F(ClientsTest, AnOperatorMakesTokensAndEndsThemAtOnce) {
   const Client again = WithToken(made.secret());
   EXPECT_EQ(again.Status(), StatusCode::OK) << "kept across a restart";
   v1::ListTokensResponse list;
-  ASSERT_TRUE(Call(*operator_->tokens, &v1::TokenService::Stub::ListTokens,
-                   v1::ListTokensRequest(), &list)
-                  .ok());
+  ASSERT_TRUE(
+      Call(*operator_->tokens, &v1::TokenService::Stub::ListTokens, v1::ListTokensRequest(), &list)
+          .ok());
   ASSERT_EQ(list.tokens_size(), 1);
   EXPECT_GT(list.tokens(0).last_used_unix_ms(), 0);
   EXPECT_FALSE(list.tokens(0).creator().empty());
@@ -69,9 +69,9 @@ TEST_F(ClientsTest, AnOperatorMakesTokensAndEndsThemAtOnce) {
       Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked).ok());
   EXPECT_EQ(revoked.tokens_size(), 1);
   EXPECT_EQ(again.Status(), StatusCode::UNAUTHENTICATED) << "on the connection that is open";
-  EXPECT_EQ(Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked)
-                .error_code(),
-            StatusCode::NOT_FOUND);
+  EXPECT_EQ(
+      Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked).error_code(),
+      StatusCode::NOT_FOUND);
 }
 
 TEST_F(ClientsTest, ATokenExpires) {
@@ -131,8 +131,7 @@ TEST_F(ClientsTest, AnOpenWatchEndsWithItsToken) {
   }
   v1::CancelSweepRequest cancel;
   cancel.set_sweep_id(sweep.id());
-  EXPECT_TRUE(
-      Call(*operator_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
+  EXPECT_TRUE(Call(*operator_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
 }
 
 TEST_F(ClientsTest, AnIdempotencyKeyIsItsPrincipals) {

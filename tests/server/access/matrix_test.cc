@@ -13,8 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "server/access/access.h"
-#include "server/server.h"
 #include "server/log.h"
+#include "server/server.h"
 #include "tests/server/access/authority.h"
 #include "tests/server/access/contract.h"
 #include "tests/server/access/other_user.h"

@@ -46,8 +46,7 @@ TEST_F(ClientsTest, OnesWorkIsOnesOwn) {
   EXPECT_TRUE(Submit(*operator_, {}, 1, others[1]).ok());
   EXPECT_TRUE(Submit(*operator_, {}, 1, others[2]).ok());
 
-  const grpc::Status own =
-      Call(*alice.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
+  const grpc::Status own = Call(*alice.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
   EXPECT_TRUE(own.ok()) << own.error_message();
   EXPECT_EQ(job.owner(), "alice");
   cancel_sweep.set_sweep_id(others[0].id());
@@ -156,9 +155,9 @@ TEST_F(ClientsTest, KernelsAreTheirSubmitters) {
 std::string AllWords(const Client& client, int64_t sweep_id) {
   std::string words;
   v1::ListSweepsResponse sweeps;
-  EXPECT_TRUE(Call(*client.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(),
-                   &sweeps)
-                  .ok());
+  EXPECT_TRUE(
+      Call(*client.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(), &sweeps)
+          .ok());
   v1::ListJobsResponse jobs;
   EXPECT_TRUE(
       Call(*client.jobs, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest(), &jobs).ok());
@@ -257,9 +256,8 @@ TEST_F(ClientsTest, WhatJobsStoreHasAQuotaAndIsGivenBack) {
   v1::Sweep sweep;
   const grpc::Status refused = Submit(alice, {.items = "[1]"}, 1, sweep);
   EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(refused.error_message(),
-              AllOf(HasSubstr("tunectl job prune --owner alice"),
-                    HasSubstr("--stored-bytes-per-principal")));
+  EXPECT_THAT(refused.error_message(), AllOf(HasSubstr("tunectl job prune --owner alice"),
+                                             HasSubstr("--stored-bytes-per-principal")));
   ASSERT_EQ(alice.StatusNow().stored_size(), 1);
   const v1::StoredBytes stored = alice.StatusNow().stored(0);
   EXPECT_EQ(stored.owner(), "alice");
@@ -290,8 +288,8 @@ TEST_F(ClientsTest, ASubmittersQuestionsAboutSpacesKeepNobodyFromSubmitting) {
     absl::StrAppend(&constraints, i == 0 ? "" : ",", "\"", constraint, "\"");
   }
   v1::DescribeSpaceRequest hostile;
-  hostile.mutable_space()->set_definition_json(absl::StrCat(
-      "{\"tune_params\":{\"A\":[0,1]},\"restrictions\":[", constraints, "]}"));
+  hostile.mutable_space()->set_definition_json(
+      absl::StrCat("{\"tune_params\":{\"A\":[0,1]},\"restrictions\":[", constraints, "]}"));
   hostile.set_details(true);
   std::atomic<bool> over = false;
   std::vector<std::thread> threads;

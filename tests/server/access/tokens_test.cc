@@ -49,8 +49,7 @@ TEST_F(TokensTest, ARevocationThatCouldNotBeStoredCountsAndIsStoredLater) {
     std::function<void()> later;
   };
   const Case cases[] = {
-      {"by a second revocation",
-       [this] { EXPECT_TRUE(tokens_->Revoke(0, "alice").ok()); }},
+      {"by a second revocation", [this] { EXPECT_TRUE(tokens_->Revoke(0, "alice").ok()); }},
       {"by itself", [this] { tokens_->StoreLater(); }},
       {"by itself, after it failed once more",
        [this] {

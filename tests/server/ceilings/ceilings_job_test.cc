@@ -9,14 +9,11 @@
 namespace tune::server {
 namespace {
 
-Ceiling Bandwidth(double value) {
-  return {"dram_copy", value, CeilingSource::kMeasured};
-}
+Ceiling Bandwidth(double value) { return {"dram_copy", value, CeilingSource::kMeasured}; }
 
 TEST(Combine, TakesTheMedianOfTheProcessesAndKeepsThemAll) {
-  const db::CeilingRow row =
-      Combine({Bandwidth(5e11), Bandwidth(1e12), Bandwidth(9e11), Bandwidth(1.1e12),
-               Bandwidth(8e11)});
+  const db::CeilingRow row = Combine(
+      {Bandwidth(5e11), Bandwidth(1e12), Bandwidth(9e11), Bandwidth(1.1e12), Bandwidth(8e11)});
   EXPECT_EQ(row.ceiling.name, "dram_copy");
   EXPECT_EQ(row.ceiling.value, 9e11);
   EXPECT_EQ(row.ceiling.process_count, 5);

@@ -213,8 +213,8 @@ TEST_F(ComparisonServiceTest, APeerIsNotTheFirstAndHasALabel) {
 
 TEST_F(ComparisonServiceTest, AKernelThatComputesSomethingElseDiffers) {
   // Right by its own reference, and not what the first computes.
-  const v1::KernelSource other = Scale("double", {{kStore, "if (i < n) y[i] = 2.0f * x[i];"},
-                                                  {"3.0 * x[i]", "2.0 * x[i]"}});
+  const v1::KernelSource other =
+      Scale("double", {{kStore, "if (i < n) y[i] = 2.0f * x[i];"}, {"3.0 * x[i]", "2.0 * x[i]"}});
   const v1::Comparison run = RunOk(Request({Scale("triple"), other}));
   const v1::ComparedKernel& kernel = run.problems(0).kernels(1);
   EXPECT_EQ(kernel.outcome(), v1::OUTCOME_OK) << kernel.message();
@@ -263,8 +263,9 @@ TEST_F(ComparisonServiceTest, ConfigsAreGivenOrTheDefault) {
 
 TEST_F(ComparisonServiceTest, TheFirstsFillsAndWorkHoldForAll) {
   const v1::KernelSource other =
-      Scale("other", {}, {{"role: ROLE_INPUT", "role: ROLE_INPUT fill { kind: CONSTANT low: 1 }"},
-                          {"bytes: \"2 * n * dtype_bytes\"", "bytes: \"n\""}});
+      Scale("other", {},
+            {{"role: ROLE_INPUT", "role: ROLE_INPUT fill { kind: CONSTANT low: 1 }"},
+             {"bytes: \"2 * n * dtype_bytes\"", "bytes: \"n\""}});
   const v1::Comparison run = RunOk(Request({Scale("first"), other}));
   const v1::ComparedKernel& kernel = run.problems(0).kernels(1);
   EXPECT_EQ(kernel.agreement(), v1::OUTCOME_OK) << kernel.agreement_message();
@@ -297,8 +298,8 @@ TEST_F(ComparisonServiceTest, AFileOfTheFirstIsWhatTheOthersAreGiven) {
 }
 
 TEST_F(ComparisonServiceTest, AFillOfTheFirstGoesBeforeTheFilesOfTheOthers) {
-  const v1::KernelSource first = Scale(
-      "first", {}, {{"role: ROLE_INPUT", "role: ROLE_INPUT fill { kind: CONSTANT low: 2 }"}});
+  const v1::KernelSource first =
+      Scale("first", {}, {{"role: ROLE_INPUT", "role: ROLE_INPUT fill { kind: CONSTANT low: 2 }"}});
   v1::KernelSource other = Scale("filed", {{kStore, kOfTwos}},
                                  {{"role: ROLE_INPUT", "role: ROLE_INPUT file: \"x.bin\""}});
   (*other.mutable_files())["x.bin"] = Elements(5);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/steady_time.h"
+#include "base/steady_time.h"
 
 namespace tune::server {
 namespace {

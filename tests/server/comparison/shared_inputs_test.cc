@@ -85,8 +85,8 @@ TEST(ShareInputsTest, FilesAreOfTheSameElementsOrReplaced) {
 
 TEST(ShareInputsTest, EveryPartOfAFillCounts) {
   const Fill offsets = {.kind = Fill::Kind::kOffsets, .lengths = {1, 2}};
-  const Fill columns = {.kind = Fill::Kind::kCsrColumns, .high = 4, .rows = 2, .columns = 8,
-                        .key = "rows"};
+  const Fill columns = {
+      .kind = Fill::Kind::kCsrColumns, .high = 4, .rows = 2, .columns = 8, .key = "rows"};
   Fill other_offsets = offsets;
   other_offsets.lengths = {2, 1};
   std::vector<std::pair<Fill, Fill>> pairs = {{offsets, other_offsets}};
@@ -114,9 +114,8 @@ TEST(ShareInputsTest, WhatTheFirstHasNotOrHasOtherwiseIsItsOwn) {
   ProblemPlan first = ProblemOf({larger});
   first.files = {FileFor("x", 'a')};
   ProblemPlan problem = ProblemOf({Input("x"), Input("z")});
-  EXPECT_THAT(Share(first, problem),
-              ElementsAre(HasSubstr("'x' is not of the first kernel's size"),
-                          "the first kernel has no input 'z'"));
+  EXPECT_THAT(Share(first, problem), ElementsAre(HasSubstr("'x' is not of the first kernel's size"),
+                                                 "the first kernel has no input 'z'"));
   EXPECT_EQ(problem.buffers[0].fill.kind, Fill::Kind::kNormal);
   EXPECT_THAT(problem.files, IsEmpty());
 }

@@ -56,8 +56,8 @@ CallFuzzer::CallFuzzer() : authority_(dir_.path()), calls_(CallsOf(pool_)) {
                 .value();
   const std::string& address = server_->addresses()[0];
   channels_.push_back(ConnectByTls(address, authority_.file()));
-  for (const v1::PrincipalRole role : {v1::PRINCIPAL_ROLE_READER, v1::PRINCIPAL_ROLE_SUBMITTER,
-                                       v1::PRINCIPAL_ROLE_OPERATOR}) {
+  for (const v1::PrincipalRole role :
+       {v1::PRINCIPAL_ROLE_READER, v1::PRINCIPAL_ROLE_SUBMITTER, v1::PRINCIPAL_ROLE_OPERATOR}) {
     channels_.push_back(ConnectByTls(address, authority_.file(), {}, SecretOf(*server_, role)));
   }
 }

@@ -63,25 +63,52 @@ void RequestMaker::Fill(Message& message, int depth) {
 }
 
 uint64_t RequestMaker::Integer() {
-  static constexpr std::array<uint64_t, 16> kNotable = {
-      0, 1, 2, 3, 7, 8, 50, 1000, 1001, 65535, 1u << 31, uint64_t{1} << 36, uint64_t{1} << 40,
-      uint64_t{1} << 62, std::numeric_limits<uint64_t>::max(), static_cast<uint64_t>(-7)};
+  static constexpr std::array<uint64_t, 16> kNotable = {0,
+                                                        1,
+                                                        2,
+                                                        3,
+                                                        7,
+                                                        8,
+                                                        50,
+                                                        1000,
+                                                        1001,
+                                                        65535,
+                                                        1u << 31,
+                                                        uint64_t{1} << 36,
+                                                        uint64_t{1} << 40,
+                                                        uint64_t{1} << 62,
+                                                        std::numeric_limits<uint64_t>::max(),
+                                                        static_cast<uint64_t>(-7)};
   return choices_.OneIn(3) ? choices_.Word() : One(choices_, kNotable);
 }
 
 double RequestMaker::Number() {
-  static constexpr std::array<double, 9> kNotable = {
-      0, 1, -1, 0.01, 1e-300, 1e300, std::numeric_limits<double>::infinity(),
-      std::numeric_limits<double>::quiet_NaN(), 4096};
+  static constexpr std::array<double, 9> kNotable = {0,
+                                                     1,
+                                                     -1,
+                                                     0.01,
+                                                     1e-300,
+                                                     1e300,
+                                                     std::numeric_limits<double>::infinity(),
+                                                     std::numeric_limits<double>::quiet_NaN(),
+                                                     4096};
   return One(choices_, kNotable);
 }
 
 std::string RequestMaker::Text(const std::string& field) {
   static const std::array<std::string, 24> kNotable = {
-      "", "softmax", "cpu", "any", "cuda:0", "alice/scale", "scale", "rows", "cols", "n", "THREADS",
-      "ITEMS", "f32", "bf16", "sm_90a", "random", "x", "../../etc/passwd", "a b\nc",
-      "sha256:0000000000000000000000000000000000000000000000000000000000000000", "\xc3\xa9",
-      "2 ** 62", "[1, 2, 4]", "alice"};
+      "",          "softmax",
+      "cpu",       "any",
+      "cuda:0",    "alice/scale",
+      "scale",     "rows",
+      "cols",      "n",
+      "THREADS",   "ITEMS",
+      "f32",       "bf16",
+      "sm_90a",    "random",
+      "x",         "../../etc/passwd",
+      "a b\nc",    "sha256:0000000000000000000000000000000000000000000000000000000000000000",
+      "\xc3\xa9",  "2 ** 62",
+      "[1, 2, 4]", "alice"};
   const v1::KernelSource scale = ScaleKernel();
   if (field == "spec_text" && !choices_.OneIn(4)) {
     std::string text = scale.spec_text();
@@ -95,8 +122,8 @@ std::string RequestMaker::Text(const std::string& field) {
   if (field == "definition_json" && !choices_.OneIn(4)) {
     std::string constraint = "A*B<64";
     for (uint64_t i = choices_.Below(50); i > 0; --i) {
-      static const std::array<std::string, 6> kParts = {"<2", "+A*B", " and A", " or B>1", "%7",
-                                                        "**2"};
+      static const std::array<std::string, 6> kParts = {"<2",      "+A*B", " and A",
+                                                        " or B>1", "%7",   "**2"};
       absl::StrAppend(&constraint, One(choices_, kParts));
     }
     std::string values = "1";

@@ -22,8 +22,8 @@ class CompileBatchTest : public testing::Test {
     return options;
   }
   CompileBatchTest() {
-    compilers_.Add({.languages = {Language::kCuda},
-                    .pool = std::make_unique<CompilePool>(Options(dir_))});
+    compilers_.Add(
+        {.languages = {Language::kCuda}, .pool = std::make_unique<CompilePool>(Options(dir_))});
   }
   static ProgramPlan Plan(const std::string& behaviour) {
     return {.compile = {.target = "sm_90a",

@@ -3,37 +3,19 @@
 #include "absl/time/clock.h"
 
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
 
+#include "base/steady_time.h"
 #include "db/store.h"
 #include "server/sweep/sweeps.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/db/rows_to_store.h"
+#include "tests/server/set_clock.h"
 #include "tests/server/temp_dir.h"
 #include "tuner/sweep/evaluator.h"
-#include "tuner/steady_time.h"
-
-namespace {
-
-std::atomic<int64_t> g_clock_set_by_seconds{0};
-
-}  // namespace
-
-// In the place of the C library's, for this whole program.
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
-    time->tv_sec += g_clock_set_by_seconds;
-  }
-  return result;
-}
 
 namespace tune::server {
 namespace {
@@ -153,13 +135,13 @@ TEST_F(ClockStoreTest, AHangingDiskIsGivenUpOnAfterTheSameTime) {
 TEST_F(ClockStoreTest, TheNewestRecordWinsThoughItsClockWasEarlier) {
   db::Store& store = OpenWithSweep();
   for (const int64_t published_unix_ms : {2'000'000, 1'000'000}) {
-    db::RecordRow record{.key = db::MakeTrialKey("k1"),
-                         .kernel_name = "softmax",
-                         .published_unix_ms = published_unix_ms};
+    lookup::Record record{.key = db::MakeTrialKey("k1"),
+                          .kernel_name = "softmax",
+                          .published_unix_ms = published_unix_ms};
     record.trial.id = store.AppendTrial(db::MakeConfirmed(sweep_.id), record.key).value();
     ASSERT_TRUE(store.PublishRecord(record).ok());
   }
-  const std::vector<db::RecordRow> records = store.CurrentRecords().value();
+  const std::vector<lookup::Record> records = store.CurrentRecords().value();
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].published_unix_ms, 1'000'000);
 }

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "tests/server/temp_dir.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -152,8 +152,8 @@ class SchedulerTest : public testing::Test {
     return Submit(work, {"cuda:0"}, db::JobPriority::kInteractive, owner);
   }
   absl::Status Refusal(const std::string& owner) {
-    return scheduler_->Submit({.kind = db::JobKind::kBench, .owner = owner}, {"cuda:0"},
-                              Make("refused"))
+    return scheduler_
+        ->Submit({.kind = db::JobKind::kBench, .owner = owner}, {"cuda:0"}, Make("refused"))
         .status();
   }
   // Lines of the journal about jobs that began, in order.
@@ -253,8 +253,7 @@ TEST_F(SchedulerTest, InteractiveJobsComeBeforeBackgroundOnes) {
   Submit(holder);
   ASSERT_TRUE(journal_.Await("holder on cuda:0"));
   const auto background = Make("background", true);
-  const std::shared_ptr<Job> later =
-      Submit(background, {"cuda:0"}, db::JobPriority::kBackground);
+  const std::shared_ptr<Job> later = Submit(background, {"cuda:0"}, db::JobPriority::kBackground);
   const auto interactive = Make("interactive");
   const std::shared_ptr<Job> sooner = Submit(interactive);
   EXPECT_EQ(sooner->view().row.message, "waiting for cuda:0, which holder has");
@@ -355,8 +354,7 @@ TEST_F(SchedulerTest, CancelEndsAJobThatRunsAndOneThatWaits) {
   EXPECT_EQ(cancelled.row.state, db::JobState::kCancelled);
   EXPECT_EQ(cancelled.row.message, "it had not started");
   EXPECT_TRUE(journal_.Await("waiting ended CANCELLED"));
-  EXPECT_EQ(scheduler_->Cancel(running->id(), Soon()).value().row.state,
-            db::JobState::kCancelled);
+  EXPECT_EQ(scheduler_->Cancel(running->id(), Soon()).value().row.state, db::JobState::kCancelled);
   EXPECT_TRUE(absl::IsNotFound(scheduler_->Cancel(running->id(), Soon()).status()));
   EXPECT_EQ(store_->GetJob(running->id()).value().state, db::JobState::kCancelled);
 }
@@ -390,8 +388,8 @@ TEST_F(SchedulerTest, AnExceptionOnTheThreadOfAJobEndsThatJobAlone) {
       throw std::runtime_error("odd");
     });
     const std::shared_ptr<Job> job = Submit(thrower);
-    ASSERT_TRUE(journal_.Await(no_memory ? "hungry ended RESOURCE_EXHAUSTED"
-                                         : "odd ended INTERNAL"));
+    ASSERT_TRUE(
+        journal_.Await(no_memory ? "hungry ended RESOURCE_EXHAUSTED" : "odd ended INTERNAL"));
     EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kFailed);
   }
   const auto next = Make("next");
@@ -467,9 +465,9 @@ TEST_F(SchedulerTest, AJobThatCannotGoOnLaterIsBounded) {
 
 TEST_F(SchedulerTest, PlacesOfTheQueueAreLeftToOthersAndToOperators) {
   scheduler_->Stop();
-  Start({.unfinished_max = 8,
-         .operator_jobs = 1,
-         .is_operator = [](const std::string& owner) { return owner == "root"; }});
+  Start({.unfinished_max = 8, .operator_jobs = 1, .is_operator = [](const std::string& owner) {
+           return owner == "root";
+         }});
   for (const std::string name : {"a", "a", "a", "a"}) SubmitAs(name, Make(name));
   EXPECT_THAT(Refusal("a").message(),
               HasSubstr("4 jobs of a wait or run already, and 4 places of the queue are left"));

@@ -69,56 +69,64 @@ std::string Params(int count, int values) {
 // Each takes more than a GiB, or minutes, if nothing counts it.
 std::map<std::string, std::string> HostileDefinitions() {
   std::map<std::string, std::string> all;
-  all["comparisons"] = Definition("\"A\":[0,1]", List(250, [](int) {
-    return Quoted("A" + Repeat("<2", 1900));
-  }));
+  all["comparisons"] =
+      Definition("\"A\":[0,1]", List(250, [](int) { return Quoted("A" + Repeat("<2", 1900)); }));
   all["sums"] = Definition(Params(16, 4), List(200, [](int i) {
-    std::string sum = "A0";
-    for (int j = 0; sum.size() < 4000; ++j) {
-      absl::StrAppend(&sum, "+A", j % 16, "*", 1 + (i * 17 + j) % 99991);
-    }
-    return Quoted(sum + "<9");
-  }));
+                             std::string sum = "A0";
+                             for (int j = 0; sum.size() < 4000; ++j) {
+                               absl::StrAppend(&sum, "+A", j % 16, "*", 1 + (i * 17 + j) % 99991);
+                             }
+                             return Quoted(sum + "<9");
+                           }));
   all["products"] = Definition(Params(40, 2), List(200, [](int i) {
-    std::string product = "A0";
-    for (int j = 0; product.size() < 4000; ++j) {
-      absl::StrAppend(&product, "*(A", j % 40, "+", i + j, ")");
-    }
-    return Quoted(product + "<9");
-  }));
+                                 std::string product = "A0";
+                                 for (int j = 0; product.size() < 4000; ++j) {
+                                   absl::StrAppend(&product, "*(A", j % 40, "+", i + j, ")");
+                                 }
+                                 return Quoted(product + "<9");
+                               }));
   all["values"] = Definition(
       absl::StrCat("\"A\":[", Numbers(60000), "],\"B\":[", Numbers(60000), "]"),
       List(300, [](int i) {
         return Quoted(absl::StrCat("A*", i + 2, "%", i + 3, "+B*", i + 5, "%7<", i + 100));
       }));
   all["one_param"] = Definition(absl::StrCat("\"A\":[", Numbers(60000), "]"), List(100, [](int i) {
-    std::string any = "A<0";
-    for (int j = 0; any.size() < 3900; ++j) absl::StrAppend(&any, " or A*", i * 7 + j, "<", j);
-    return Quoted(any);
-  }));
+                                  std::string any = "A<0";
+                                  for (int j = 0; any.size() < 3900; ++j)
+                                    absl::StrAppend(&any, " or A*", i * 7 + j, "<", j);
+                                  return Quoted(any);
+                                }));
   all["sets"] = Definition(Params(8, 100), List(200, [](int i) {
-    return Quoted(absl::StrCat("A", i % 8, " in [", Numbers(500, i * 1000), "] or A", (i + 1) % 8,
-                               "<", i % 90));
-  }));
-  all["conditionals"] = Definition(Params(12, 8), List(200, [](int i) {
-    std::string text = "1";
-    for (int j = 0; j < 60; ++j) {
-      text = absl::StrCat(j * i, " if A", j % 12, "*", j, "<", i, " else (", text, ")");
-    }
-    return Quoted(text.substr(0, 4000).size() < text.size() ? "A0<1" : text);
-  }));
+                             return Quoted(absl::StrCat("A", i % 8, " in [", Numbers(500, i * 1000),
+                                                        "] or A", (i + 1) % 8, "<", i % 90));
+                           }));
+  all["conditionals"] = Definition(
+      Params(12, 8), List(200, [](int i) {
+        std::string text = "1";
+        for (int j = 0; j < 60; ++j) {
+          text = absl::StrCat(j * i, " if A", j % 12, "*", j, "<", i, " else (", text, ")");
+        }
+        return Quoted(text.substr(0, 4000).size() < text.size() ? "A0<1" : text);
+      }));
   all["texts"] = Definition(
-      List(12, [](int i) {
-        return absl::StrCat("\"T", i, "\":[", List(60, [](int j) {
-          return Quoted(Repeat(std::string(1, static_cast<char>('a' + j % 26)), 100 + j));
-        }), "]");
-      }),
+      List(12,
+           [](int i) {
+             return absl::StrCat(
+                 "\"T", i, "\":[",
+                 List(60,
+                      [](int j) {
+                        return Quoted(
+                            Repeat(std::string(1, static_cast<char>('a' + j % 26)), 100 + j));
+                      }),
+                 "]");
+           }),
       List(100, [](int i) {
         return Quoted(absl::StrCat("T", i % 12, "+T", (i + 1) % 12, "+T", (i + 5) % 12, "!='x'"));
       }));
-  all["wide"] = Definition(Params(60, 60), List(59, [](int i) {
-    return Quoted(absl::StrCat("A", i, "*31+A", (i * 7) % 60, "*17+A", (i * 13) % 60, "<1800"));
-  }));
+  all["wide"] = Definition(
+      Params(60, 60), List(59, [](int i) {
+        return Quoted(absl::StrCat("A", i, "*31+A", (i * 7) % 60, "*17+A", (i * 13) % 60, "<1800"));
+      }));
   all["free"] = Definition(Params(60, 2000), "");
   return all;
 }
@@ -164,8 +172,8 @@ TEST_P(HostileSpacesTest, IsAnsweredOrRefusedWithinTheSolversMemory) {
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
   const int64_t before = Memory("VmRSS");
   for (const absl::Status& status : {Describe(definition), Sample(definition)}) {
-    EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status) ||
-                absl::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status) || absl::IsInvalidArgument(status))
+        << status;
     if (absl::IsResourceExhausted(status)) {
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("fewer")) << "what to do";
     }

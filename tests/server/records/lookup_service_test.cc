@@ -31,8 +31,8 @@ class LookupServiceTest : public testing::Test {
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();
-    stubs_ = new Stubs(grpc::CreateChannel(server_->addresses().front(),
-                                           grpc::InsecureChannelCredentials()));
+    stubs_ = new Stubs(
+        grpc::CreateChannel(server_->addresses().front(), grpc::InsecureChannelCredentials()));
   }
   static void StopServer() {
     delete stubs_;
@@ -190,8 +190,7 @@ TEST_F(LookupServiceTest, AnAnswerSaysWhatItIsExpectedToLoseAndWhatItLaunches) {
   }
   many.mutable_questions(2)->set_require_exact(true);
   v1::LookupManyResponse answers;
-  ASSERT_TRUE(
-      Call(*stubs_->records, &v1::RecordService::Stub::LookupMany, many, &answers).ok());
+  ASSERT_TRUE(Call(*stubs_->records, &v1::RecordService::Stub::LookupMany, many, &answers).ok());
   ASSERT_EQ(answers.outcomes_size(), 3);
   EXPECT_EQ(answers.outcomes(0).answer().match(), v1::MATCH_EXACT);
   EXPECT_EQ(answers.outcomes(1).answer().reason(), between.reason());
@@ -200,8 +199,8 @@ TEST_F(LookupServiceTest, AnAnswerSaysWhatItIsExpectedToLoseAndWhatItLaunches) {
 }
 
 TEST_F(LookupServiceTest, WhatIsNoQuestionIsRefused) {
-  grpc::GenericStub stub(grpc::CreateChannel(server_->addresses().front(),
-                                             grpc::InsecureChannelCredentials()));
+  grpc::GenericStub stub(
+      grpc::CreateChannel(server_->addresses().front(), grpc::InsecureChannelCredentials()));
   const grpc::Slice garbage("\xff\xff\xff\xff");
   const grpc::ByteBuffer request(&garbage, 1);
   grpc::ByteBuffer response;

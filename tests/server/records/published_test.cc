@@ -44,11 +44,12 @@ class History {
     Start();
     const auto kernel = Kernel::Create("mine.textproto", kSpec, kFiles).value();
     hash_ = kernel->hash();
-    EXPECT_TRUE(store_->PutKernel({.hash = hash_,
-                                   .name = "mine",
-                                   .spec_name = "mine.textproto",
-                                   .spec_text = kSpec,
-                                   .files = kFiles})
+    EXPECT_TRUE(store_
+                    ->PutKernel({.hash = hash_,
+                                 .name = "mine",
+                                 .spec_name = "mine.textproto",
+                                 .spec_text = kSpec,
+                                 .files = kFiles})
                     .ok());
   }
   ~History() { Kill(); }
@@ -88,8 +89,9 @@ class History {
   }
   std::multiset<int64_t> Stored() {
     std::multiset<int64_t> trials;
-    const std::vector<db::RecordRow> records = db::LargeStore::Of(*store_)->RecordsAfter(0).value();
-    for (const db::RecordRow& record : records) trials.insert(record.trial.id);
+    const std::vector<lookup::Record> records =
+        db::LargeStore::Of(*store_)->RecordsAfter(0).value();
+    for (const lookup::Record& record : records) trials.insert(record.trial.id);
     return trials;
   }
   // Those of the newest winner of each key.
@@ -129,7 +131,7 @@ class History {
     row.kernel_name = row.name_space.empty() ? "mine" : "alice/mine";
     running_.push_back({store_->AddSweep(row).value()});
   }
-  db::TrialKey KeyOf(const db::SweepRow& row) const {
+  TrialKey KeyOf(const db::SweepRow& row) const {
     return {.kernel_hash = hash_,
             .problem = row.problem,
             .device_name = row.device_name,
@@ -141,9 +143,7 @@ class History {
     trial.measurement.latency_ns_median = 100 + static_cast<double>(random_() % 1000);
     return store_->AppendTrial(trial, KeyOf(row)).value();
   }
-  Running* Any() {
-    return running_.empty() ? nullptr : &running_[random_() % running_.size()];
-  }
+  Running* Any() { return running_.empty() ? nullptr : &running_[random_() % running_.size()]; }
   void Forget(const Running* sweep) {
     const int64_t id = sweep->row.id;
     std::erase_if(running_, [id](const Running& one) { return one.row.id == id; });
@@ -156,7 +156,7 @@ class History {
   void Confirm(int disk_error) {
     Running* const sweep = Any();
     if (sweep == nullptr) return;
-    db::RecordRow record{.key = KeyOf(sweep->row), .kernel_name = sweep->row.kernel_name};
+    lookup::Record record{.key = KeyOf(sweep->row), .kernel_name = sweep->row.kernel_name};
     record.trial.id = Measure(sweep->row, TrialPurpose::kConfirm);
     record.trial = store_->GetTrial(record.trial.id).value();
     db::SweepRow done = sweep->row;

@@ -52,10 +52,9 @@ class RecordBookTest : public testing::Test {
   std::string path() const { return gpus_.Path("records.index"); }
   // A file from two records on, and another with two more. The shipped ones are in it, too.
   std::unique_ptr<RecordBook> Open() {
-    return RecordBook::Open(*store_, catalogue_, *devices_, solver_,
-                            {.path = path(),
-                             .worth_a_file = kWorthAFile,
-                             .worth_another = kWorthAFile})
+    return RecordBook::Open(
+               *store_, catalogue_, *devices_, solver_,
+               {.path = path(), .worth_a_file = kWorthAFile, .worth_another = kWorthAFile})
         .value();
   }
   // Until what was written is answered from. One that is published meanwhile is not worth another.
@@ -67,9 +66,9 @@ class RecordBookTest : public testing::Test {
     ASSERT_LT(book.snapshot()->unsaved_count(), kWorthAFile);
   }
   // A record as a sweep leaves it before it publishes.
-  db::RecordRow Measured(int64_t n, int64_t threads, const std::string& device = kDevice,
-                         const std::string& target = "sm_90a") {
-    db::RecordRow record{.kernel_name = "mine", .default_latency_ns = 7};
+  lookup::Record Measured(int64_t n, int64_t threads, const std::string& device = kDevice,
+                          const std::string& target = "sm_90a") {
+    lookup::Record record{.kernel_name = "mine", .default_latency_ns = 7};
     record.key = {.kernel_hash = hash_,
                   .problem = {.dims = {{"n", n}}, .dtype = DType::kF32},
                   .device_name = device,
@@ -92,8 +91,7 @@ class RecordBookTest : public testing::Test {
     return record;
   }
   static int64_t Threads(const RecordBook& book, int64_t n) {
-    const auto answer =
-        book.Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kDevice});
+    const auto answer = book.Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kDevice});
     EXPECT_TRUE(answer.ok()) << answer.status();
     if (!answer.ok() || answer->record == nullptr) return 0;
     return std::get<int64_t>(answer->config.entries.front().second);
@@ -197,12 +195,12 @@ TEST_F(RecordBookTest, AGpuThatNobodyKnowsNeverGetsACpusConfig) {
     return book->Lookup({.kernel_name = "mine", .dims = {{"n", 64}}, .device = device}).value();
   };
   RecordAnswer answer = ask("NVIDIA B300");
-  EXPECT_EQ(answer.match, Match::kNone);
+  EXPECT_EQ(answer.match, lookup::Match::kNone);
   EXPECT_EQ(answer.traits.target, "sm_103a");
   EXPECT_THAT(answer.reason, testing::HasSubstr("device 'NVIDIA B300' is not known here"));
   ASSERT_TRUE(book->Publish(Measured(64, 3)).ok());
   answer = ask("NVIDIA H100");
-  EXPECT_EQ(answer.match, Match::kOtherDevice) << answer.reason;
+  EXPECT_EQ(answer.match, lookup::Match::kOtherDevice) << answer.reason;
   EXPECT_EQ(answer.record->key.device_name, kDevice);
   EXPECT_EQ(ask("cuda").device_name, kDevice) << "the newest GPU that has records";
 }
@@ -219,7 +217,7 @@ TEST_F(RecordBookTest, AGpuThatWasNotOpenedGoesByWhatItsDriverCallsIt) {
     const RecordAnswer answer =
         book->Lookup({.kernel_name = "mine", .dims = {{"n", 64}}, .device = device}).value();
     EXPECT_EQ(answer.device_name, "NVIDIA H200") << device;
-    EXPECT_EQ(answer.match, Match::kOtherDevice) << answer.reason;
+    EXPECT_EQ(answer.match, lookup::Match::kOtherDevice) << answer.reason;
     EXPECT_EQ(answer.record->key.device_name, "NVIDIA H100 80GB HBM3");
   }
 }

@@ -12,24 +12,24 @@
 namespace tune::server {
 namespace {
 
-LookupIndex::Record RecordOf(int64_t id, const std::string& kernel, const std::string& hash,
-                             int64_t n) {
-  db::RecordRow record{.id = id, .kernel_name = kernel};
+lookup::RecordPtr RecordOf(int64_t id, const std::string& kernel, const std::string& hash,
+                           int64_t n) {
+  lookup::Record record{.id = id, .kernel_name = kernel};
   record.key.kernel_hash = hash;
   record.key.target = "sm_90a";
   record.key.device_name = "NVIDIA H200";
   record.key.problem = {.dims = {{"n", n}}, .dtype = DType::kF32};
   record.trial.config.entries = {{"BLOCK", int64_t{64}}};
   record.trial.measurement.latency_ns_median = 1000;
-  return std::make_shared<const db::RecordRow>(std::move(record));
+  return std::make_shared<const lookup::Record>(std::move(record));
 }
 
-KernelPolicy PolicyOf(const std::string& kernel, const std::string& hash) {
-  return {.kernel_name = kernel, .kernel_hash = hash, .dims = {{"n", DimMatch::kNearest}}};
+lookup::KernelPolicy PolicyOf(const std::string& kernel, const std::string& hash) {
+  return {.kernel_name = kernel, .kernel_hash = hash, .dims = {{"n", lookup::DimMatch::kNearest}}};
 }
 
-absl::StatusOr<std::vector<db::TimedConfig>> Nothing(const db::RecordRow&, uint32_t) {
-  return std::vector<db::TimedConfig>{};
+absl::StatusOr<std::vector<lookup::TimedConfig>> Nothing(const lookup::Record&, uint32_t) {
+  return std::vector<lookup::TimedConfig>{};
 }
 
 ShapeGrids::Sources Sources() { return {.read = Nothing}; }
@@ -45,15 +45,15 @@ std::vector<int64_t> Speakers(const ShapeGrids& grids) {
 }
 
 TEST(ShapeGridsTest, OneByOneTheyAreWhatAStartMakesOfThem) {
-  const std::vector<KernelPolicy> policies = {PolicyOf("a", "1"), PolicyOf("b", "2")};
-  std::vector<LookupIndex::Record> records;
+  const std::vector<lookup::KernelPolicy> policies = {PolicyOf("a", "1"), PolicyOf("b", "2")};
+  std::vector<lookup::RecordPtr> records;
   std::shared_ptr<const ShapeGrids> grids = ShapeGrids::Build({}, policies, Sources());
   const int64_t count = static_cast<int64_t>(kGridRecordsMax) + 20;
   for (int64_t id = 1; id <= count; ++id) {
     // Few shapes a grid: its own bound is another matter.
     const std::string kernel = id % 2 == 0 ? "a" : "b";
     auto record = RecordOf(id, kernel, kernel == "a" ? "1" : "2", 16 + id % 40);
-    auto of_dtype = std::make_shared<db::RecordRow>(*record);
+    auto of_dtype = std::make_shared<lookup::Record>(*record);
     of_dtype->key.target = absl::StrCat("sm_", id / 40);
     records.insert(records.begin(), of_dtype);
     grids = grids->With(of_dtype, policies, Sources());
@@ -72,20 +72,20 @@ TEST(ShapeGridsTest, WhatAnOlderSourceWasTunedToIsForgotten) {
 }
 
 // What a search found of a key whose winner is BLOCK 64.
-absl::StatusOr<std::vector<db::TimedConfig>> Searched(const db::RecordRow&, uint32_t limit) {
+absl::StatusOr<std::vector<lookup::TimedConfig>> Searched(const lookup::Record&, uint32_t limit) {
   EXPECT_EQ(limit, kGridConfigsRead + 1);
   const auto timed = [](int64_t block, double latency_ns, int64_t registers) {
-    return db::TimedConfig{.config = {.entries = {{"BLOCK", block}}},
-                           .latency_ns_median = latency_ns,
-                           .registers = registers,
-                           .static_shared_bytes = 2048,
-                           .dynamic_shared_bytes = 4096};
+    return lookup::TimedConfig{.config = {.entries = {{"BLOCK", block}}},
+                               .latency_ns_median = latency_ns,
+                               .registers = registers,
+                               .static_shared_bytes = 2048,
+                               .dynamic_shared_bytes = 4096};
   };
-  return std::vector<db::TimedConfig>{timed(64, 1000, 64), timed(128, 1100, 128)};
+  return std::vector<lookup::TimedConfig>{timed(64, 1000, 64), timed(128, 1100, 128)};
 }
 
 // A block for each BLOCK elements.
-std::shared_ptr<LaunchSizes> LaunchesOf(const db::RecordRow& record) {
+std::shared_ptr<LaunchSizes> LaunchesOf(const lookup::Record& record) {
   Scope scope;
   for (const auto& [name, value] : record.key.problem.dims) scope.Set(name, value);
   const std::vector<LaunchText> steps = {
@@ -109,10 +109,9 @@ TEST(ShapeGridsTest, AGridKnowsTheBlocksOfItsConfigs) {
 }
 
 TEST(ShapeGridsTest, TheCpuDeviceHasNoWaves) {
-  auto record = std::make_shared<db::RecordRow>(*RecordOf(1, "a", "1", 64));
+  auto record = std::make_shared<lookup::Record>(*RecordOf(1, "a", "1", 64));
   record->key.target = "cpu";
-  const auto grids =
-      ShapeGrids::Build({record}, {PolicyOf("a", "1")}, {Searched, LaunchesOf});
+  const auto grids = ShapeGrids::Build({record}, {PolicyOf("a", "1")}, {Searched, LaunchesOf});
   ASSERT_EQ(grids->All().size(), 1);
   EXPECT_EQ(grids->All()[0]->grid.multiprocessors, 0);
   EXPECT_TRUE(grids->All()[0]->grid.shapes[0].blocks.empty());

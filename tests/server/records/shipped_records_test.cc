@@ -7,7 +7,7 @@
 #include <set>
 
 #include "kernels/catalogue.h"
-#include "server/records/lookup/index.h"
+#include "lookup/index.h"
 #include "server/records/record_convert.h"
 #include "server/records/shipped_sweeps.h"
 #include "tuner/device_profile.h"
@@ -28,10 +28,10 @@ constexpr char kRecord[] = R"({"records": [{"id": 7, "sweep_id": 3, "trial_id": 
   "published_unix_ms": 1763856000000}]})";
 
 TEST(ShippedRecords, AreOfNoStoreHere) {
-  const absl::StatusOr<std::vector<db::RecordRow>> records = ParseShippedRecords(kRecord);
+  const absl::StatusOr<std::vector<lookup::Record>> records = ParseShippedRecords(kRecord);
   ASSERT_TRUE(records.ok()) << records.status();
   ASSERT_EQ(records->size(), 1u);
-  const db::RecordRow& record = records->front();
+  const lookup::Record& record = records->front();
   EXPECT_TRUE(IsShipped(record));
   EXPECT_EQ(record.trial.id, 0);
   EXPECT_EQ(record.trial.sweep_id, 0);
@@ -49,21 +49,21 @@ TEST(ShippedRecords, OthersAreRefused) {
 }
 
 TEST(ShippedRecords, LieUnderTheStoresOwn) {
-  const std::vector<db::RecordRow> shipped = ParseShippedRecords(kRecord).value();
-  std::vector<db::RecordRow> own = shipped;
+  const std::vector<lookup::Record> shipped = ParseShippedRecords(kRecord).value();
+  std::vector<lookup::Record> own = shipped;
   own[0].id = 12;
   own[0].key.driver = "another";  // may differ: it answers for the same
   EXPECT_EQ(WithShipped(shipped, own).size(), 1u);
   own[0].key.problem.dims = {{"n", 8192}};
-  const std::vector<db::RecordRow> both = WithShipped(shipped, own);
+  const std::vector<lookup::Record> both = WithShipped(shipped, own);
   ASSERT_EQ(both.size(), 2u);
-  const auto index = LookupIndex::Build(both, {{.kernel_name = "scale", .kernel_hash = "a1b2"}});
-  LookupQuery query{.kernel_name = "scale",
-                    .problem = shipped[0].key.problem,
-                    .device_name = "NVIDIA H200",
-                    .target = "sm_90a"};
-  LookupAnswer answer = index->Lookup(query);
-  EXPECT_EQ(answer.match, Match::kExact);
+  const auto index = lookup::Index::Build(both, {{.kernel_name = "scale", .kernel_hash = "a1b2"}});
+  lookup::Query query{.kernel_name = "scale",
+                      .problem = shipped[0].key.problem,
+                      .device_name = "NVIDIA H200",
+                      .target = "sm_90a"};
+  lookup::Answer answer = index->Lookup(query);
+  EXPECT_EQ(answer.match, lookup::Match::kExact);
   EXPECT_THAT(answer.reason, HasSubstr("; a record that came with tunectl, of 2025-11-23"));
   query.problem.dims = {{"n", 8000}};
   answer = index->Lookup(query);
@@ -79,10 +79,10 @@ constexpr char kSweep[] = R"({"sweeps": [
 TEST(ShippedSweeps, AreFoundByTheirRecords) {
   const absl::StatusOr<ShippedSweeps> sweeps = ShippedSweeps::Parse({kSweep});
   ASSERT_TRUE(sweeps.ok()) << sweeps.status();
-  db::RecordRow record = ParseShippedRecords(kRecord).value().front();
+  lookup::Record record = ParseShippedRecords(kRecord).value().front();
   const ShippedSweeps::Sweep* sweep = sweeps->Of(record);
   ASSERT_NE(sweep, nullptr);
-  const std::vector<db::TimedConfig> configs = sweep->Configs(10);
+  const std::vector<lookup::TimedConfig> configs = sweep->Configs(10);
   ASSERT_EQ(configs.size(), 2u);
   EXPECT_EQ(ToText(configs[0].config), "BLOCK=128 KEEP=no");
   EXPECT_EQ(configs[0].static_shared_bytes, 128);
@@ -115,15 +115,15 @@ TEST(ShippedSweeps, AreOfRecordsThatShip) {
   const absl::StatusOr<ShippedSweeps> sweeps = ShippedSweeps::Load();
   ASSERT_TRUE(sweeps.ok()) << sweeps.status();
   std::set<const ShippedSweeps::Sweep*> found;
-  const std::vector<db::RecordRow> records = LoadShippedRecords().value();
-  for (const db::RecordRow& record : records) found.insert(sweeps->Of(record));
+  const std::vector<lookup::Record> records = LoadShippedRecords().value();
+  for (const lookup::Record& record : records) found.insert(sweeps->Of(record));
   for (const ShippedSweeps::Sweep& sweep : sweeps->sweeps()) {
     EXPECT_TRUE(found.contains(&sweep)) << sweep.kernel_name << " " << ToText(sweep.key.problem);
   }
 }
 
 TEST(ShippedRecords, AreOfTheCataloguesKernelsAndRun) {
-  const absl::StatusOr<std::vector<db::RecordRow>> records = LoadShippedRecords();
+  const absl::StatusOr<std::vector<lookup::Record>> records = LoadShippedRecords();
   ASSERT_TRUE(records.ok()) << records.status();
   std::map<std::string, std::shared_ptr<const Kernel>> kernels;
   const auto catalogue = LoadCatalogue();
@@ -131,7 +131,7 @@ TEST(ShippedRecords, AreOfTheCataloguesKernelsAndRun) {
   for (const CatalogueEntry& entry : *catalogue) {
     kernels[entry.name] = Kernel::Create(entry.spec_name, entry.spec_text, entry.files).value();
   }
-  for (const db::RecordRow& record : *records) {
+  for (const lookup::Record& record : *records) {
     SCOPED_TRACE(record.kernel_name + " " + ToText(record.key.problem));
     ASSERT_TRUE(kernels.contains(record.kernel_name));
     const absl::StatusOr<TargetTraits> traits = TargetTraitsFor(record.key.target);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports and single measurements over RPC, of a real sweep on the CPU device.
-#include <grpcpp/grpcpp.h>
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -30,8 +30,8 @@ class ReportServiceTest : public testing::Test {
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();
-    auto channel = grpc::CreateChannel(server_->addresses().front(),
-                                       grpc::InsecureChannelCredentials());
+    auto channel =
+        grpc::CreateChannel(server_->addresses().front(), grpc::InsecureChannelCredentials());
     reports_ = v1::ReportService::NewStub(channel).release();
     bench_ = v1::BenchService::NewStub(channel).release();
     profiles_ = v1::ProfileService::NewStub(channel).release();
@@ -178,8 +178,9 @@ TEST_F(ReportServiceTest, AReportBlamesNothingThatIsNotThere) {
   source.set_spec_text(absl::StrReplaceAll(
       source.spec_text(), {{"constraints { expression: \"THREADS <= n\" }\n", ""}}));
   std::string& code = source.mutable_files()->at("scale.cu");
-  code = absl::StrReplaceAll(code, {{"for (int item", "int broken = THREADS > 64 ? missing : 0;\n  "
-                                                      "for (int item"}});
+  code = absl::StrReplaceAll(code, {{"for (int item",
+                                     "int broken = THREADS > 64 ? missing : 0;\n  "
+                                     "for (int item"}});
   (*request.mutable_dims())["n"] = 4096;
   request.set_device("cpu");
   request.set_strategy("random");
@@ -240,8 +241,7 @@ TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {
   entry->set_param("THREADS");
   entry->mutable_value()->set_integer(128);
   v1::MeasureResponse measured;
-  const grpc::Status status =
-      Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  const grpc::Status status = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(measured.trial().outcome(), v1::OUTCOME_OK) << measured.trial().message();
   EXPECT_EQ(measured.trial().measurement().samples_ns_size(), 7);
@@ -252,8 +252,7 @@ TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {
   EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   entry->set_param("NO_SUCH");
-  const grpc::Status unknown =
-      Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  const grpc::Status unknown = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
   EXPECT_THAT(unknown.error_message(), HasSubstr("it has: THREADS, ITEMS"));
   request.set_samples(1'000'000);
   EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
@@ -419,9 +418,9 @@ TEST_F(ReportServiceTest, MistakesInATableOfFusionsHaveTheirPlace) {
   request.set_device("cpu");
   (*request.mutable_sizes())["m"] = 1;
   v1::FusionReport report;
-  EXPECT_THAT(Call(*reports_, &v1::ReportService::Stub::GetFusionReport, request, &report)
-                  .error_message(),
-              HasSubstr("has no size 'm'; it has: n layers"));
+  EXPECT_THAT(
+      Call(*reports_, &v1::ReportService::Stub::GetFusionReport, request, &report).error_message(),
+      HasSubstr("has no size 'm'; it has: n layers"));
 }
 
 }  // namespace

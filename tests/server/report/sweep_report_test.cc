@@ -41,8 +41,7 @@ TEST(SweepReportTest, AHeatmapOfTooManyCellsIsRefusedOrLeftOut) {
 }
 
 TEST(SweepReportTest, NothingIsComputedOnceNobodyWaits) {
-  EXPECT_TRUE(absl::IsCancelled(
-      MakeSweepReport(Diagonal(3), {}, [] { return true; }).status()));
+  EXPECT_TRUE(absl::IsCancelled(MakeSweepReport(Diagonal(3), {}, [] { return true; }).status()));
 }
 
 }  // namespace

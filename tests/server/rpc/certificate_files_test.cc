@@ -23,8 +23,7 @@ class CertificateFilesTest : public testing::Test {
  protected:
   CertificateFilesTest() : authority_(dir_.path()), pair_(authority_.Sign("daemon")) {}
   std::unique_ptr<CertificateFiles> Open() const {
-    return CertificateFiles::Open(
-               {.certificate_file = pair_.certificate, .key_file = pair_.key})
+    return CertificateFiles::Open({.certificate_file = pair_.certificate, .key_file = pair_.key})
         .value();
   }
   // After the files were looked at.
@@ -47,8 +46,7 @@ TEST_F(CertificateFilesTest, AProblemThatPassesIsForgotten) {
     std::function<void()> end;
   };
   const Case cases[] = {
-      {"cannot read",
-       [&] { std::filesystem::rename(pair_.certificate, aside); },
+      {"cannot read", [&] { std::filesystem::rename(pair_.certificate, aside); },
        [&] { std::filesystem::rename(aside, pair_.certificate); }},
       {"cannot read",
        [&] {

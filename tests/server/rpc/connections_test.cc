@@ -10,12 +10,10 @@
 #include <map>
 #include <string>
 
-#include "client/descriptor.h"
+#include "base/descriptor.h"
 
 namespace tune::server {
 namespace {
-
-using client::Descriptor;
 
 // A connection, of which the test is the client and gRPC's part is played by the other end.
 class Pair {

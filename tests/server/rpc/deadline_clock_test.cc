@@ -1,37 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody sets the clock: the deadlines of calls do not notice. A program of its own, since the
-// clock is the whole process's.
+// Somebody sets the clock: the deadlines of calls do not notice.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
 
 #include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "server/rpc/unary.h"
+#include "tests/server/set_clock.h"
 #include "tests/server/temp_dir.h"
 #include "tune/v1/server.grpc.pb.h"
-#include "tuner/steady_time.h"
-
-namespace {
-
-std::atomic<int64_t> g_clock_set_by_seconds{0};
-
-}  // namespace
-
-// In the place of the C library's, for this whole program.
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
-    time->tv_sec += g_clock_set_by_seconds;
-  }
-  return result;
-}
 
 namespace tune::server {
 namespace {
@@ -56,8 +37,8 @@ TEST(DeadlineClockTest, ACallHasItsTimeJustAfterTheClockWasSet) {
   builder.AddListeningPort(address, grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  const auto stub = v1::ServerService::NewStub(
-      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const auto stub =
+      v1::ServerService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   for (const int64_t jump : {0, -100, 100, -100000, 1000000}) {
     (void)absl::Now();  // it does not ask the system again for a while
     g_clock_set_by_seconds += jump;

@@ -13,7 +13,7 @@
 #include <functional>
 #include <string>
 
-#include "client/address.h"
+#include "base/address.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -35,15 +35,15 @@ class BoundSocket {
 };
 
 TEST(ListenerTest, SocketPaths) {
-  EXPECT_EQ(client::SocketPath("unix:/run/x.sock"), "/run/x.sock");
-  EXPECT_EQ(client::SocketPath("unix:///run/x.sock"), "/run/x.sock");
-  EXPECT_EQ(client::SocketPath("unix:x.sock"), "x.sock");
-  EXPECT_EQ(client::SocketPath("0.0.0.0:50051"), "");
+  EXPECT_EQ(SocketPath("unix:/run/x.sock"), "/run/x.sock");
+  EXPECT_EQ(SocketPath("unix:///run/x.sock"), "/run/x.sock");
+  EXPECT_EQ(SocketPath("unix:x.sock"), "x.sock");
+  EXPECT_EQ(SocketPath("0.0.0.0:50051"), "");
 }
 
 TEST(ListenerTest, HostsHavePorts) {
   const auto text = [](const std::string& address) {
-    const auto place = client::HostPortOf(address);
+    const auto place = HostPortOf(address);
     return place.ok() ? place->host + " " + place->port : std::string(place.status().message());
   };
   EXPECT_EQ(text("localhost:7070"), "localhost 7070");
@@ -91,8 +91,7 @@ TEST(ListenerTest, WhatIsNoSocketIsLeftAlone) {
   const std::string elsewhere = dir.path() + "/elsewhere.sock";
   BoundSocket other(elsewhere);
   const std::function<void()> makers[] = {
-      [&] { std::ofstream(path) << "something dear"; },
-      [&] { mkfifo(path.c_str(), 0600); },
+      [&] { std::ofstream(path) << "something dear"; }, [&] { mkfifo(path.c_str(), 0600); },
       [&] { std::filesystem::create_directory(path); },
       [&] { std::filesystem::create_symlink(elsewhere, path); },
       [&] { std::filesystem::create_symlink(dir.path() + "/nowhere", path); }};

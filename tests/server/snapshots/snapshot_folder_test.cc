@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
 #include "tests/server/temp_dir.h"
-#include "tuner/sha256.h"
 
 namespace tune::server {
 namespace {
@@ -35,8 +35,8 @@ std::vector<int64_t> Numbers(const SnapshotFolder& folder) {
 
 class SnapshotFolderTest : public testing::Test {
  protected:
-  std::unique_ptr<SnapshotFolder> Open(uint32_t kept = 2, SnapshotFolder::Use use =
-                                                              SnapshotFolder::Use::kWrite) {
+  std::unique_ptr<SnapshotFolder> Open(uint32_t kept = 2,
+                                       SnapshotFolder::Use use = SnapshotFolder::Use::kWrite) {
     return SnapshotFolder::Open(path_, use, kept).value();
   }
   mode_t ModeOf(const std::string& path) {
@@ -92,8 +92,8 @@ TEST_F(SnapshotFolderTest, ASnapshotIsFoundByDigestStartOrNumber) {
   folder->PutNewest(Text(1)).value();
   folder->PutNewest(Text(2)).value();
   const std::string digest = DigestOf(Text(1));
-  for (const std::string& name : {digest, digest.substr(0, 20), digest.substr(7, 6),
-                                  std::string("1")}) {
+  for (const std::string& name :
+       {digest, digest.substr(0, 20), digest.substr(7, 6), std::string("1")}) {
     EXPECT_EQ(folder->Find(name).value().digest, digest) << name;
   }
   for (const char* name : {"3", "sha256:ffffffffffff", "ffffffffffff"}) {
@@ -118,8 +118,8 @@ TEST_F(SnapshotFolderTest, SomebodyElsesIsPinned) {
   folder->PutNewest(Text(6)).value();
   EXPECT_THAT(Numbers(*folder), ElementsAre(6, 3));
   EXPECT_EQ(folder->Find("")->header.number, 6) << "and is not the newest";
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      folder->Pin(DigestOf(Text(3)), std::string(201, 'x')).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(folder->Pin(DigestOf(Text(3)), std::string(201, 'x')).status()));
 }
 
 TEST_F(SnapshotFolderTest, WhatIsNoSnapshotIsLeftOut) {

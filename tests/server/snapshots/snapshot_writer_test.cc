@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "tests/server/temp_dir.h"
-#include "tuner/steady_time.h"
 
 namespace tune::server {
 namespace {

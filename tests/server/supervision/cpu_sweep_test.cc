@@ -122,9 +122,9 @@ TEST_F(CpuSweepTest, ASecondSweepFindsEverythingCompiled) {
 
 // Half of its variants add up in memory that a step zeroes.
 TEST_F(CpuSweepTest, AKernelOfTwoStepsIsTunedLikeAnyOther) {
-  absl::StatusOr<std::shared_ptr<const Kernel>> kernel = Kernel::Create(
-      "split_sum.textproto", ReadExample("split_sum.textproto"),
-      {{"split_sum.cu", ReadExample("split_sum.cu")}});
+  absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
+      Kernel::Create("split_sum.textproto", ReadExample("split_sum.textproto"),
+                     {{"split_sum.cu", ReadExample("split_sum.cu")}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   Make(*kernel, {{"rows", 3}, {"cols", 5000}});
   const std::vector<Trial> trials = Sweep();

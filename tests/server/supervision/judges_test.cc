@@ -51,7 +51,8 @@ class JudgesTest : public testing::Test {
                                                      const std::string& python = "") {
     std::string source = kSource;
     source.replace(source.find("CHECK\n"), 5, check);
-    return Kernel::Create("copy.textproto", absl::StrCat(R"spec(name: "copy"
+    return Kernel::Create("copy.textproto",
+                          absl::StrCat(R"spec(name: "copy"
 source: "copy.cu"
 entry: "copy"
 dims { name: "n" default_value: 1000 min: 1 }
@@ -60,7 +61,9 @@ args { name: "x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT } }
 args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
 args { name: "n" scalar { dtype: "i32" value: "n" } }
 launch { grid: "ceil_div(n, 64)" block: "64" }
-)spec", judge), {{"copy.cu", source}, {"right.py", python}}, "somebody");
+)spec",
+                                       judge),
+                          {{"copy.cu", source}, {"right.py", python}}, "somebody");
   }
 
   // The status of preparing the problem and, where that is well, the report of its default config.
@@ -84,9 +87,7 @@ launch { grid: "ceil_div(n, 64)" block: "64" }
   absl::StatusOr<RunReport> JudgeByPython(const std::string& python) {
     return Judge(*Make("reference { source: \"right.py\" entry: \"right\" }", "", python).value());
   }
-  bool HasNumpy() {
-    return workers_->compilers().Info(Language::kNumpy, "cpu").ok();
-  }
+  bool HasNumpy() { return workers_->compilers().Info(Language::kNumpy, "cpu").ok(); }
 
   static constexpr char kChecker[] =
       "checker { entry: \"check\" launch { grid: \"ceil_div(n, 64)\" block: \"64\" } }";
@@ -130,14 +131,14 @@ TEST_F(JudgesTest, AReferenceInNumpyIsComputedFromTheInputs) {
 
 TEST_F(JudgesTest, AReferenceInNumpyHasWallsAndItsMistakesHaveLines) {
   if (!HasNumpy()) GTEST_SKIP() << "no Python with NumPy";
-  for (const auto& [python, why] : {
-           std::pair("def right(x):\n    return x / y\n", "right.py:2: NameError"),
-           std::pair("def right(x):\n    return open('/etc/passwd').read()\n", "PermissionError"),
-           std::pair("import socket\ndef right(x):\n    socket.create_connection(('::1', 80))\n",
-                     "right.py:3: "),
-           std::pair("import os\ndef right(x):\n    os._exit(3)\n", "ended by exit code 3"),
-           std::pair("import os\ndef right(x):\n    os.system('true'); return x[:2]\n",
-                     "has the shape (2,), not (1000,)")}) {
+  for (const auto& [python, why] :
+       {std::pair("def right(x):\n    return x / y\n", "right.py:2: NameError"),
+        std::pair("def right(x):\n    return open('/etc/passwd').read()\n", "PermissionError"),
+        std::pair("import socket\ndef right(x):\n    socket.create_connection(('::1', 80))\n",
+                  "right.py:3: "),
+        std::pair("import os\ndef right(x):\n    os._exit(3)\n", "ended by exit code 3"),
+        std::pair("import os\ndef right(x):\n    os.system('true'); return x[:2]\n",
+                  "has the shape (2,), not (1000,)")}) {
     const absl::Status status = JudgeByPython(python).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()),
@@ -173,7 +174,8 @@ def right(x):
 TEST_F(JudgesTest, AReferenceInNumpyIsCalledOnceForItsInputs) {
   if (!HasNumpy()) GTEST_SKIP() << "no Python with NumPy";
   const auto kernel = Make("reference { source: \"right.py\" entry: \"right\" }", "",
-                           "def right(x):\n    return x\n").value();
+                           "def right(x):\n    return x\n")
+                          .value();
   const TargetTraits traits = TargetTraitsFor("cpu").value();
   CompilePlan plan =
       kernel->PlanProblem(kernel->MakeProblem({}, "", "cpu").value(), traits)->host_reference;

@@ -14,9 +14,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
 #include "tests/server/supervision/scripted.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 #include "tuner/strategies/strategy.h"
 #include "tuner/sweep/sweep.h"
 
@@ -126,8 +126,8 @@ class WorkerEvaluatorTest : public testing::Test {
     evaluator_.reset();
     early_ = true;
     const std::string sick = absl::StrReplaceAll(
-        kernel_->spec_text(), {{"default_value: \"'samples'\"",
-                                absl::StrCat("default_value: \"'", behaviour, "'\"")}});
+        kernel_->spec_text(),
+        {{"default_value: \"'samples'\"", absl::StrCat("default_value: \"'", behaviour, "'\"")}});
     kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
     evaluator_ = MakeEvaluator().value();
     for (const Config& config : AllConfigs()) (void)evaluator_->Start(config);
@@ -335,9 +335,8 @@ TEST_F(WorkerEvaluatorTest, AReferenceThatTakesTheWholeBudgetSaysSo) {
   const std::string spec = kernel_->spec_text();
   // The reference is compiled, and runs, as the default config says.
   for (const char* healthy : {"'ok'", "'samples'"}) {
-    const std::string sick =
-        absl::StrReplaceAll(spec, {{absl::StrCat("default_value: \"", healthy, "\""),
-                                    "default_value: \"'hang'\""}});
+    const std::string sick = absl::StrReplaceAll(
+        spec, {{absl::StrCat("default_value: \"", healthy, "\""), "default_value: \"'hang'\""}});
     ASSERT_NE(sick, spec);
     kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
     const absl::Time start = absl::Now();

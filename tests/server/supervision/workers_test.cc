@@ -93,10 +93,8 @@ class WorkersTest : public testing::Test {
     for (uint64_t i = 0; i < space.size(); ++i) configs.push_back(space.At(i));
     CompileReport report;
     const CompileHooks hooks = {
-        .found =
-            [&](const std::string& variant, const std::string& message) {
-              report.found.emplace_back(variant, message);
-            },
+        .found = [&](const std::string& variant,
+                     const std::string& message) { report.found.emplace_back(variant, message); },
         .progress = [&](uint64_t done) { report.done = done; }};
     const absl::StatusOr<uint64_t> compiled =
         CompileOnly(*kernel, problem, traits, configs, workers_->compilers(), hooks);
@@ -139,8 +137,7 @@ TEST_F(WorkersTest, EveryWallStands) {
 }
 
 TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
-  absl::StatusOr<CompilerInfo> info =
-      workers_->compilers().Info(Language::kCuda, "cpu");
+  absl::StatusOr<CompilerInfo> info = workers_->compilers().Info(Language::kCuda, "cpu");
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_THAT(info->targets, Contains("cpu"));
   absl::StatusOr<CompileReport> report = CompileAll("[0]", "cpu");
@@ -306,15 +303,15 @@ absl::StatusOr<CompilerInfo> TritonOf(const Compilers& compilers) {
 
 ProgramPlan TritonProgram(const std::string& source) {
   ProgramPlan program;
-  program.compile = {.language = Language::kTriton,
-                     .target = "sm_90a",
-                     .source_name = "k.py",
-                     .source_text = source,
-                     .defines = {{"SIZE", "256"}},
-                     .options = {"num_warps=4", "num_ctas=1", "num_stages=3",
-                                 "enable_fp_fusion=True"},
-                     .entries = {"k"},
-                     .arguments = {{"x", "*fp32", 16}}};
+  program.compile = {
+      .language = Language::kTriton,
+      .target = "sm_90a",
+      .source_name = "k.py",
+      .source_text = source,
+      .defines = {{"SIZE", "256"}},
+      .options = {"num_warps=4", "num_ctas=1", "num_stages=3", "enable_fp_fusion=True"},
+      .entries = {"k"},
+      .arguments = {{"x", "*fp32", 16}}};
   program.steps.push_back({.launch = {.entry = "k", .grid = {4, 1, 1}},
                            .args = {BufferPlan{.name = "x", .count = 1024, .role = Role::kInOut}}});
   return program;
@@ -331,9 +328,8 @@ TEST_F(WorkersTest, TritonRunsASourceWithinWallsAndCompilesWhatItMade) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/secret") << "the secret of this host";
   const std::string attempts = absl::StrReplaceAll(
-      kTritonAttempts, {{"SECRET", folder + "/secret"},
-                        {"FOLDER", folder},
-                        {"DAEMON", absl::StrCat(getpid())}});
+      kTritonAttempts,
+      {{"SECRET", folder + "/secret"}, {"FOLDER", folder}, {"DAEMON", absl::StrCat(getpid())}});
   const ProgramPlan program = TritonProgram(attempts + kTritonFunction);
   const CompileResult result = compilers.Compile(program, {}).value();
   ASSERT_EQ(result.artifact.outcome, Outcome::kOk) << result.artifact.log;
@@ -371,16 +367,14 @@ TEST_F(WorkersTest, TritonHasStepsAndDescriptorsOfTheHost) {
   const Compilers& compilers = workers_->compilers();
   if (const auto info = TritonOf(compilers); !info.ok()) GTEST_SKIP() << info.status();
   for (const std::string target : {"sm_80", "sm_90a", "sm_100a"}) {
-    const CompileResult steps =
-        CompileExample(compilers, "triton_steps/column_sums", target);
+    const CompileResult steps = CompileExample(compilers, "triton_steps/column_sums", target);
     ASSERT_EQ(steps.steps.size(), 2u);
     EXPECT_EQ(steps.steps[1].launch.entry, "all_sums");
     EXPECT_EQ(steps.steps[1].launch.unit, 1);
     EXPECT_EQ(steps.steps[1].launch.block[0], 128);
     EXPECT_EQ(Unbundle(steps.artifact.binary)->size(), 2u);
 
-    const CompileResult result =
-        CompileExample(compilers, "triton_descriptors/matmul", target);
+    const CompileResult result = CompileExample(compilers, "triton_descriptors/matmul", target);
     ASSERT_EQ(result.steps.size(), 1u);
     const bool is_map = std::holds_alternative<TensorMapPlan>(result.steps[0].args.at(0));
     EXPECT_EQ(is_map, target != "sm_80");
@@ -409,14 +403,13 @@ TEST_F(WorkersTest, ATritonSourceThatHangsOrLeavesProcessesIsAnOutcome) {
 
 TEST_F(WorkersTest, WithoutTritonOnlyItsKernelsCannotBeCompiled) {
   Start({.triton_python = "/bin/false"});
-  const absl::Status none =
-      workers_->compilers().Info(Language::kTriton, "sm_90a").status();
+  const absl::Status none = workers_->compilers().Info(Language::kTriton, "sm_90a").status();
   EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(none.message()), HasSubstr("/bin/false does not run"));
   EXPECT_EQ(Compile("sm_90a", "extern \"C\" __global__ void k() {}").outcome, Outcome::kOk);
   for (const LanguageCompiler& compiler : workers_->compilers().Languages("sm_90a")) {
-    const bool triton = compiler.language == Language::kTriton ||
-                        compiler.language == Language::kTtir;
+    const bool triton =
+        compiler.language == Language::kTriton || compiler.language == Language::kTtir;
     EXPECT_EQ(compiler.info.ok(), !triton) << ToText(compiler.language);
   }
 }

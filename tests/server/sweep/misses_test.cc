@@ -36,10 +36,10 @@ DeviceStatus Gpu(const std::string& id, const std::string& name, DeviceState sta
 }
 
 TEST(DevicesForMissTest, MissesAreSpreadOverTheUsableDevicesOfTheName) {
-  const std::vector<DeviceStatus> known = {
-      Gpu("cuda:0", "H100", DeviceState::kQuarantined),
-      Gpu("cuda:1", "H100", DeviceState::kHealthy), Gpu("cuda:2", "L4", DeviceState::kHealthy),
-      Gpu("cuda:3", "H100", DeviceState::kSuspect)};
+  const std::vector<DeviceStatus> known = {Gpu("cuda:0", "H100", DeviceState::kQuarantined),
+                                           Gpu("cuda:1", "H100", DeviceState::kHealthy),
+                                           Gpu("cuda:2", "L4", DeviceState::kHealthy),
+                                           Gpu("cuda:3", "H100", DeviceState::kSuspect)};
   EXPECT_THAT(DevicesForMiss(known, "H100", 0).value(), testing::ElementsAre("cuda:1", "cuda:3"));
   EXPECT_THAT(DevicesForMiss(known, "H100", 1).value(), testing::ElementsAre("cuda:3", "cuda:1"));
   EXPECT_TRUE(absl::IsNotFound(DevicesForMiss(known, "A100", 0).status()));

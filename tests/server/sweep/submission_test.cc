@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/kernels/kernel_source.h"
 #include "server/sweep/submission.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "server/kernels/kernel_source.h"
 
 namespace tune::server {
 namespace {

@@ -36,8 +36,8 @@ class SweepServiceTest : public testing::Test {
                              .worker_dir = TUNE_BIN_DIR})
                   .value()
                   .release();
-    stubs_ = new Stubs(grpc::CreateChannel(server_->addresses().front(),
-                                           grpc::InsecureChannelCredentials()));
+    stubs_ = new Stubs(
+        grpc::CreateChannel(server_->addresses().front(), grpc::InsecureChannelCredentials()));
   }
   static void TearDownTestSuite() {
     delete stubs_;
@@ -258,8 +258,7 @@ TEST_F(SweepServiceTest, TheVerdictCanBeHadAgainFromTheStore) {
     final.measurement.latency_ns_high = trial.measurement().latency_ns_high();
     finals.trials.push_back(std::move(final));
   }
-  const Winner winner =
-      NameWinner(finals, FromProto(result.default_trial().config())).value();
+  const Winner winner = NameWinner(finals, FromProto(result.default_trial().config())).value();
   EXPECT_EQ(winner.best.id, result.best().id());
   EXPECT_EQ(winner.default_trial->id, result.default_trial().id());
   std::vector<int64_t> ties, reported;
@@ -507,13 +506,13 @@ struct Mistake {
 };
 
 const Mistake kMistakes[] = {
-    {"scale.cu", "extern \"C\" __global__ void scale(", "extern \"C\" void scale(", "scale.cu:",
-     "'scale' is no kernel: it is not __global__"},
+    {"scale.cu", "extern \"C\" __global__ void scale(", "extern \"C\" void scale(",
+     "scale.cu:", "'scale' is no kernel: it is not __global__"},
     {"scale.textproto", "entry: \"scale\"", "entry: \"scales\"", "scale.cu",
      "the source has no kernel 'scales'; it has: "},
     {"scale.cu", "extern \"C\" __global__ void scale(",
-     "#define ITEMS 2\nextern \"C\" __global__ void scale(", "scale.cu:",
-     "the source redefines ITEMS, which the spec defines"},
+     "#define ITEMS 2\nextern \"C\" __global__ void scale(",
+     "scale.cu:", "the source redefines ITEMS, which the spec defines"},
 };
 
 TEST_F(SweepServiceTest, MistakesOfTheSourceStopChecksAndSweepsAtOnce) {

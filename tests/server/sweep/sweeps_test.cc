@@ -186,8 +186,7 @@ TEST_F(SweepsTest, CancelDoesNotWaitForWhatIsLeftOfASweep) {
     first_started.set_value();
     while (!context.stop()) std::this_thread::yield();
     return {.status = absl::CancelledError("cancelled"),
-            .remains = std::shared_ptr<void>(
-                nullptr, [&](void*) { let_go.get_future().wait(); })};
+            .remains = std::shared_ptr<void>(nullptr, [&](void*) { let_go.get_future().wait(); })};
   });
   const int64_t id = Submit("cpu");
   const int64_t next = Submit("cpu");
@@ -473,8 +472,7 @@ TEST_F(AwayTest, ASweepWaitsUntilItsDeviceIsHealthyAndSaysWhy) {
   absl::SleepFor(absl::Milliseconds(1500));
   const SweepView waiting = sweeps_->Get(id).value();
   EXPECT_EQ(ToProto(waiting).state(), v1::JOB_STATE_QUEUED);
-  EXPECT_EQ(waiting.row.job.message,
-            "waiting: device cuda:0 cannot be used: its canary failed");
+  EXPECT_EQ(waiting.row.job.message, "waiting: device cuda:0 cannot be used: its canary failed");
   EXPECT_TRUE(gate_->started().empty());
   Restart(Options());
   absl::SleepFor(absl::Milliseconds(100));

@@ -61,16 +61,16 @@ class TakenUpAgainTest : public testing::Test {
   }
   // REQUIRES: no daemon runs.
   void Execute(const std::string& sql) {
-    auto connection = db::Connection::Open(dir_.path() + "/state/tune.db",
-                                           db::Connection::Mode::kReadWriteCreate)
-                          .value();
+    auto connection =
+        db::Connection::Open(dir_.path() + "/state/tune.db", db::Connection::Mode::kReadWriteCreate)
+            .value();
     const absl::Status status = connection->Execute(sql.c_str());
     ASSERT_TRUE(status.ok()) << status;
   }
   int64_t Count(const std::string& sql) {
-    auto connection = db::Connection::Open(dir_.path() + "/state/tune.db",
-                                           db::Connection::Mode::kReadOnly)
-                          .value();
+    auto connection =
+        db::Connection::Open(dir_.path() + "/state/tune.db", db::Connection::Mode::kReadOnly)
+            .value();
     return connection->QueryInteger(sql.c_str()).value();
   }
 
@@ -146,8 +146,8 @@ TEST_F(TakenUpAgainTest, ASweepOfAnotherDeviceFailsAndStoresNothing) {
   Start();
   const v1::Sweep sweep = AwaitEnd(*stubs_->sweeps, id);
   EXPECT_EQ(sweep.state(), v1::JOB_STATE_FAILED);
-  EXPECT_THAT(sweep.message(), AllOf(HasSubstr("was cpu:Another Processor"),
-                                     HasSubstr("submit the sweep again")));
+  EXPECT_THAT(sweep.message(),
+              AllOf(HasSubstr("was cpu:Another Processor"), HasSubstr("submit the sweep again")));
   Stop();
   EXPECT_EQ(Count("SELECT count(*) FROM trial_key WHERE device_name = 'cpu:Another Processor'"), 0);
   EXPECT_EQ(Count("SELECT count(*) FROM record"), 0);

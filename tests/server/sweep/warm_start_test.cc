@@ -23,7 +23,7 @@ constexpr char kSpec[] = R"spec(
   reference { entry: "copy_reference" launch { grid: "1" block: "1" } }
 )spec";
 
-db::TrialKey Key(int64_t n, const std::string& device = "NVIDIA H200") {
+TrialKey Key(int64_t n, const std::string& device = "NVIDIA H200") {
   return {.kernel_hash = "hash",
           .problem = {.dims = {{"n", n}, {"mode", 0}}},
           .device_name = device,
@@ -60,11 +60,8 @@ class WarmStartTest : public testing::Test {
     sweep_id_ = sweep->id;
   }
 
-  void Add(const db::TrialKey& key, int64_t threads, double latency_ns) {
-    ASSERT_TRUE(
-        store_
-            ->AppendTrial(MakeTrial(sweep_id_, threads, latency_ns), key)
-            .ok());
+  void Add(const TrialKey& key, int64_t threads, double latency_ns) {
+    ASSERT_TRUE(store_->AppendTrial(MakeTrial(sweep_id_, threads, latency_ns), key).ok());
   }
 
   TempDir dir_;
@@ -106,8 +103,8 @@ TEST_F(WarmStartTest, NothingIsNothing) {
   EXPECT_TRUE(GatherWarmStart(*store_, {}, "copy", *kernel_, Key(1024), 100)->sources.empty());
 }
 
-db::RecordRow Winner(int64_t id, const db::TrialKey& key, int64_t threads) {
-  db::RecordRow record{.id = id, .kernel_name = "copy"};
+lookup::Record Winner(int64_t id, const TrialKey& key, int64_t threads) {
+  lookup::Record record{.id = id, .kernel_name = "copy"};
   record.key = key;
   record.trial.config.entries = {{"THREADS", threads}};
   return record;
@@ -136,15 +133,15 @@ TEST_F(WarmStartTest, SweepsThatCameWithTheProgramTeachToo) {
 TEST(NearestWinnersTest, TakesEachConfigOnceTheNearestFirst) {
   const SpaceParam threads = {"THREADS", {int64_t{64}, int64_t{128}, int64_t{256}}};
   const Space space = Space::Build({.params = {threads}}).value();
-  const auto index = LookupIndex::Build({Winner(1, Key(1 << 20), 256), Winner(0, Key(2048), 128),
-                                         Winner(2, Key(4096), 128), Winner(3, Key(1500), 512)},
-                                        {});
-  const db::TrialKey key = Key(1024);
-  const LookupQuery query = {.kernel_name = "copy",
-                             .kernel_hash = "hash",
-                             .problem = key.problem,
-                             .device_name = key.device_name,
-                             .target = key.target};
+  const auto index = lookup::Index::Build({Winner(1, Key(1 << 20), 256), Winner(0, Key(2048), 128),
+                                           Winner(2, Key(4096), 128), Winner(3, Key(1500), 512)},
+                                          {});
+  const TrialKey key = Key(1024);
+  const lookup::Query query = {.kernel_name = "copy",
+                               .kernel_hash = "hash",
+                               .problem = key.problem,
+                               .device_name = key.device_name,
+                               .target = key.target};
   const std::vector<NearWinner> winners = NearestWinners(*index, query, space, 4);
   ASSERT_EQ(winners.size(), 2u);  // the space has no 512
   EXPECT_EQ(ToText(space.At(winners[0].index)), "THREADS=128");
@@ -157,17 +154,17 @@ TEST(NearestWinnersTest, TakesEachConfigOnceTheNearestFirst) {
 
 TEST_F(WarmStartTest, TrustFallsWithEveryDifference) {
   const v1::KernelSpec& spec = kernel_->spec();
-  const db::TrialKey key = Key(1024);
+  const TrialKey key = Key(1024);
   EXPECT_EQ(TrustIn(key, key, spec), 1);
   EXPECT_LT(TrustIn(Key(4096), key, spec), TrustIn(Key(2048), key, spec));
   EXPECT_LT(TrustIn(Key(1024, "NVIDIA H100"), key, spec), 1);
-  db::TrialKey other_arch = Key(1024, "NVIDIA A100");
+  TrialKey other_arch = Key(1024, "NVIDIA A100");
   other_arch.target = "sm_80";
   EXPECT_LT(TrustIn(other_arch, key, spec), TrustIn(Key(1024, "NVIDIA H100"), key, spec));
-  db::TrialKey mode = key;
+  TrialKey mode = key;
   mode.problem.dims[1].second = 1;
   EXPECT_LT(TrustIn(mode, key, spec), TrustIn(Key(2048), key, spec));
-  db::TrialKey cpu = key;
+  TrialKey cpu = key;
   cpu.target = "cpu";
   EXPECT_EQ(TrustIn(cpu, key, spec), 0);
 }

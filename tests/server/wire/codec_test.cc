@@ -42,19 +42,17 @@ using Mappings = testing::Types<
     Mapping<CalibrationEntry, v1::CalibrationEntry>, Mapping<DeviceInfo, worker::v1::DeviceInfo>,
     Mapping<RunReport, worker::v1::RunReport>, Mapping<CountReport, worker::v1::CountReport>,
     Mapping<CalibrationReport, worker::v1::CalibrationReport>,
-    Mapping<SamplePolicy, worker::v1::SamplePolicy>,
-    Mapping<CompilePlan, worker::v1::Compile>, Mapping<Artifact, worker::v1::Artifact>,
-    Mapping<BufferPlan, worker::v1::Buffer>, Mapping<ScalarPlan, worker::v1::Scalar>,
-    Mapping<TensorMapPlan, worker::v1::TensorMap>, Mapping<LaunchPlan, worker::v1::Launch>,
-    Mapping<Program, worker::v1::Program>>;
+    Mapping<SamplePolicy, worker::v1::SamplePolicy>, Mapping<CompilePlan, worker::v1::Compile>,
+    Mapping<Artifact, worker::v1::Artifact>, Mapping<BufferPlan, worker::v1::Buffer>,
+    Mapping<ScalarPlan, worker::v1::Scalar>, Mapping<TensorMapPlan, worker::v1::TensorMap>,
+    Mapping<LaunchPlan, worker::v1::Launch>, Mapping<Program, worker::v1::Program>>;
 TYPED_TEST_SUITE(WholeNounTest, Mappings);
 
 TYPED_TEST(WholeNounTest, EveryFieldSurvivesTheWire) {
   using Noun = typename TypeParam::Noun;
   const Noun noun = Distinct<Noun>();
   typename TypeParam::Proto sent;
-  ASSERT_TRUE(sent.ParseFromString(
-      Encoded<typename TypeParam::Proto>(noun).SerializeAsString()));
+  ASSERT_TRUE(sent.ParseFromString(Encoded<typename TypeParam::Proto>(noun).SerializeAsString()));
   const absl::StatusOr<Noun> received = Decoded<Noun>(sent);
   ASSERT_TRUE(received.ok()) << received.status();
   EXPECT_THAT(Differences(noun, *received), IsEmpty());

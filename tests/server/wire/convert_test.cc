@@ -35,7 +35,7 @@ TEST(ConvertTest, ConfigsComeBackWhole) {
 }
 
 TEST(ConvertTest, ARecordsBytesAreReadAsItsMessageIs) {
-  auto record = Distinct<db::RecordRow>();
+  auto record = Distinct<lookup::Record>();
   record.trial.config.entries = {
       {"BLOCK", int64_t{-64}}, {"SCALE", 0.5}, {"WHERE", std::string("smem")}, {"UNROLL", true}};
   const std::string bytes = ToProto(record).SerializeAsString();
@@ -50,7 +50,7 @@ TEST(ConvertTest, ARecordsBytesAreReadAsItsMessageIs) {
 }
 
 TEST(ConvertTest, ADamagedRecordIsReadToItsEndAtMost) {
-  const std::string bytes = ToProto(Distinct<db::RecordRow>()).SerializeAsString();
+  const std::string bytes = ToProto(Distinct<lookup::Record>()).SerializeAsString();
   size_t refused = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
     for (const int change : {1, 0x80, 0xff}) {
@@ -154,7 +154,7 @@ TEST(ConvertTest, AWideIntervalIsToldToBeNoise) {
   EXPECT_FALSE(ToProto(view).result().too_noisy());
   measurement.latency_ns_high = 1160;
   EXPECT_TRUE(ToProto(view).result().too_noisy());
-  db::RecordRow record;
+  lookup::Record record;
   record.trial.measurement = measurement;
   EXPECT_TRUE(ToProto(record).too_noisy());
   record.trial.measurement = {.latency_ns_median = 1000};

@@ -120,8 +120,7 @@ TEST_F(WorkloadTest, AnyIsEveryDeviceThatKeysDoNotTellApart) {
   device_ = "any";
   gpus_.Tell(1, "--uuid GPU-other");
   EXPECT_THAT(Resolve()->device.ids, ElementsAre("cuda:0", "cuda:1"));
-  for (const char* unlike : {"--name other", "--driver 2", "--target sm_80",
-                             "--canary unusable"}) {
+  for (const char* unlike : {"--name other", "--driver 2", "--target sm_80", "--canary unusable"}) {
     gpus_.Tell(1, unlike);
     EXPECT_THAT(Resolve()->device.ids, ElementsAre("cuda:0")) << unlike;
   }
@@ -138,8 +137,8 @@ TEST_F(WorkloadTest, AnyNamesTheDefaultWhereNothingIsToRun) {
     ASSERT_TRUE(view.ok()) << view.status();
     EXPECT_EQ(view->status.id, "cuda:0");
   }
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      NamedDevice(std::string(1000, 'x'), *devices_, deadline).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(NamedDevice(std::string(1000, 'x'), *devices_, deadline).status()));
 }
 
 }  // namespace

@@ -20,9 +20,10 @@ constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr double kDenormal = std::numeric_limits<double>::denorm_min();
 
 const std::vector<double>& Specials() {
-  static const auto* const kValues = new std::vector<double>{
-      0.0,        -0.0,       1.0,         -1.0,     1.0 + 1e-9, 5.0,   1e200, -1e200, 1e-200,
-      kDenormal, -kDenormal, 7 * kDenormal, kLargest, -kLargest,  kInfinity, -kInfinity, kNan};
+  static const auto* const kValues =
+      new std::vector<double>{0.0,      -0.0,      1.0,       -1.0,       1.0 + 1e-9, 5.0,
+                              1e200,    -1e200,    1e-200,    kDenormal,  -kDenormal, 7 * kDenormal,
+                              kLargest, -kLargest, kInfinity, -kInfinity, kNan};
   return *kValues;
 }
 

@@ -18,8 +18,8 @@ namespace tune {
 
 // By the names of their folders' specs.
 inline constexpr const char* kExamples[] = {
-    "convolve/convolve",   "cooperative/normalize", "groups/row_max", "partition/partition",
-    "pipeline/scale",      "saxpy/saxpy",           "sparse/spmv",    "steps/split_sum"};
+    "convolve/convolve", "cooperative/normalize", "groups/row_max", "partition/partition",
+    "pipeline/scale",    "saxpy/saxpy",           "sparse/spmv",    "steps/split_sum"};
 
 inline std::string ReadFileOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -36,17 +36,16 @@ int WorstCaseFailures(const NoiseModel& model, int runs, Mistake mistake = Mista
 }
 
 TEST(FalseAlarms, NoneWhenNothingChanged) {
-  for (const NoiseModel& model :
-       {Normal(0.0035), Normal(0.0141), Normal(0.0283), Student(0.0141), Student(0.0283),
-        Bimodal(0.05, 0.1), Bimodal(0.12, 0.3)}) {
+  for (const NoiseModel& model : {Normal(0.0035), Normal(0.0141), Normal(0.0283), Student(0.0141),
+                                  Student(0.0283), Bimodal(0.05, 0.1), Bimodal(0.12, 0.3)}) {
     const int failed = Simulation(model, 1).RunsThatFail(std::vector<double>(100, 0.0), 40);
     EXPECT_LE(failed, 1) << model.round_deviation << " " << model.slow_mode;
   }
 }
 
 TEST(FalseAlarms, WorstCaseKeepsThePromise) {
-  for (const NoiseModel& model : {Normal(0.0071), Normal(0.0283), Student(0.0141),
-                                  Bimodal(0.05, 0.3), Bimodal(0.12, 0.1)}) {
+  for (const NoiseModel& model :
+       {Normal(0.0071), Normal(0.0283), Student(0.0141), Bimodal(0.05, 0.3), Bimodal(0.12, 0.1)}) {
     constexpr int kRuns = 120;
     EXPECT_TRUE(KeepsThePromise(WorstCaseFailures(model, kRuns), kRuns))
         << model.round_deviation << " " << model.slow_mode;
@@ -88,9 +87,9 @@ TEST(FalseAlarms, PoolingOnePairOfProcessesIsSeen) {
   const int failed = WorstCaseFailures(Normal(0.0071), kRuns, Mistake::kPoolOnePair);
   EXPECT_FALSE(KeepsThePromise(failed, kRuns)) << failed;
   // And where nothing changed at all.
-  const int unchanged = Simulation(Normal(0.0071), 3)
-                            .RunsThatFail(std::vector<double>(100, 0.0), kRuns,
-                                          Mistake::kPoolOnePair);
+  const int unchanged =
+      Simulation(Normal(0.0071), 3)
+          .RunsThatFail(std::vector<double>(100, 0.0), kRuns, Mistake::kPoolOnePair);
   EXPECT_FALSE(KeepsThePromise(unchanged, kRuns)) << unchanged;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tuner/gate/round.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tuner/gate/round.h"
 
 namespace tune::gate {
 namespace {

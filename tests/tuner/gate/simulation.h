@@ -33,10 +33,10 @@ struct NoiseModel {
 // What is done wrong on purpose, to show that the tests would see it.
 enum class Mistake {
   kNone,
-  kForgetDivision,    // alpha instead of alpha / flagged
-  kPoolOnePair,       // all rounds from one pair of processes
-  kNoAlternation,     // all legs of the base first, then all of the head
-  kReuseScreening,    // the screening's rounds count in the confirmation too
+  kForgetDivision,  // alpha instead of alpha / flagged
+  kPoolOnePair,     // all rounds from one pair of processes
+  kNoAlternation,   // all legs of the base first, then all of the head
+  kReuseScreening,  // the screening's rounds count in the confirmation too
 };
 
 struct RunCounts {

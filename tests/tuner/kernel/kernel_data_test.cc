@@ -107,12 +107,12 @@ TEST_F(KernelDataTest, ParamsUseLetsThatNeedNone) {
   const auto kernel = with(by_let, absl::StrCat(half, lets));
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   EXPECT_EQ(Program(**kernel).steps[0].launch.block[0], 64);
-  EXPECT_THAT(with("values: \"[32, 64]\" default_value: \"min(both, 32)\"",
-                   absl::StrCat(half, lets))
-                  .status()
-                  .message(),
-              AllOf(HasSubstr("default_value: unknown name 'both'"),
-                    HasSubstr("let 'both' needs a param")));
+  EXPECT_THAT(
+      with("values: \"[32, 64]\" default_value: \"min(both, 32)\"", absl::StrCat(half, lets))
+          .status()
+          .message(),
+      AllOf(HasSubstr("default_value: unknown name 'both'"),
+            HasSubstr("let 'both' needs a param")));
   EXPECT_THAT(with(by_let, absl::StrCat(lets, half)).status().message(),
               HasSubstr("unknown name 'wide'"))
       << "a let uses those before it";
@@ -224,8 +224,8 @@ TEST_F(KernelDataTest, OffsetsAreOfPiecesWhoseLengthsAreExpressions) {
 
 // What numpy.save writes.
 std::string Npy(const std::string& type, const std::string& shape, const std::string& bytes) {
-  std::string header = absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': ",
-                                    shape, ", }");
+  std::string header =
+      absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': ", shape, ", }");
   header.resize(118 - 1, ' ');
   header += '\n';
   return absl::StrCat("\x93NUMPY", std::string("\x01\x00\x76\x00", 4), header, bytes);
@@ -241,8 +241,7 @@ TEST(DataFileTest, ReadsArraysAndBytes) {
   EXPECT_EQ(ReadDataFile("a.npy", Npy("|V1", "(24,)", bytes), DType::kE4M3, {24}, false)->elements,
             bytes);
   const auto error = [](const std::string& file, bool wider) {
-    return std::string(
-        ReadDataFile("a.npy", file, DType::kF16, {6}, wider).status().message());
+    return std::string(ReadDataFile("a.npy", file, DType::kF16, {6}, wider).status().message());
   };
   EXPECT_THAT(error(Npy("<f4", "(6,)", bytes), false), HasSubstr("its elements are f32, not f16"));
   EXPECT_THAT(error(Npy("<f2", "(2, 3)", std::string(12, 'x')), false),
@@ -304,12 +303,11 @@ TEST(StructuredFillTest, TheColumnsOfASparseMatrixFitItsOffsets) {
                        .rows = 50,
                        .columns = 20,
                        .key = "offsets"};
-    const std::vector<int32_t> offsets = ElementsOf<int32_t>(
-        {.name = "offsets", .dtype = DType::kI32, .count = 51, .fill = fill});
+    const std::vector<int32_t> offsets =
+        ElementsOf<int32_t>({.name = "offsets", .dtype = DType::kI32, .count = 51, .fill = fill});
     EXPECT_EQ(offsets.front(), 0);
     EXPECT_EQ(offsets.back(), nonzeros);
-    BufferPlan columns = {
-        .name = "columns", .dtype = DType::kI64, .count = nonzeros, .fill = fill};
+    BufferPlan columns = {.name = "columns", .dtype = DType::kI64, .count = nonzeros, .fill = fill};
     columns.fill.kind = Fill::Kind::kCsrColumns;
     const std::vector<int64_t> column_of = ElementsOf<int64_t>(columns);
     for (int row = 0; row < 50; ++row) {

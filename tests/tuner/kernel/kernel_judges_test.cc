@@ -96,10 +96,10 @@ TEST(KernelJudgesTest, ACheckerTakesAllButScratchAndSaysItsFaultsLast) {
 }
 
 TEST(KernelJudgesTest, ACheckerSeesWhatTheReferenceWroteInItsType) {
-  const ProblemPlan plan = PlanOf(**Make(
-      {{"checker { entry: \"check\"",
-        "checker { source: \"check.cu\" entry: \"check\" args: [\"y\", \"reference.y\", "
-        "\"reference.places\"]"}}));
+  const ProblemPlan plan = PlanOf(
+      **Make({{"checker { entry: \"check\"",
+               "checker { source: \"check.cu\" entry: \"check\" args: [\"y\", \"reference.y\", "
+               "\"reference.places\"]"}}));
   const std::vector<ArgPlan>& args = plan.checker.steps[0].args;
   EXPECT_THAT(NamesOf(args), ElementsAre("y", "reference.y", "reference.places", kFaultsBuffer));
   EXPECT_EQ(std::get<BufferPlan>(args[0]).dtype, DType::kBF16);

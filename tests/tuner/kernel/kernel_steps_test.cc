@@ -183,8 +183,7 @@ TEST(KernelSources, AParamMayChooseTheFile) {
   const Space space = (*kernel)->MakeSpace(problem, Traits("sm_90a")).value();
   std::set<std::string> chosen;
   for (uint64_t i = 0; i < space.size(); ++i) {
-    const ProgramPlan plan =
-        (*kernel)->PlanProgram(problem, Traits("sm_90a"), space.At(i)).value();
+    const ProgramPlan plan = (*kernel)->PlanProgram(problem, Traits("sm_90a"), space.At(i)).value();
     const bool wide = absl::StrContains(ToText(space.At(i)), "VEC=4");
     EXPECT_EQ(plan.compile.source_name, wide ? "vec.h" : "scale.cu");
     EXPECT_EQ(plan.compile.headers.size(), wide ? 0u : 1u);

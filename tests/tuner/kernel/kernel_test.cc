@@ -208,8 +208,9 @@ TEST(Kernel, ResultsMayBeOfAnotherTypeThanInputs) {
                        {"\"y\" buffer { dtype: \"dtype\"",
                         "\"y\" buffer { dtype: \"'bf16' if dtype == 'e4m3' else dtype\""},
                        {"'tensor_' + dtype if mode", "'tensor_f8' if mode"},
-                       {"tolerances {", "tolerances { dtype: \"bf16\" atol: 0.5 when: \"dtype == "
-                                        "'e4m3' and mode == 1\" }\ntolerances {"}});
+                       {"tolerances {",
+                        "tolerances { dtype: \"bf16\" atol: 0.5 when: \"dtype == "
+                        "'e4m3' and mode == 1\" }\ntolerances {"}});
   const auto kernel = Kernel::Create("s", text, TestFiles()).value();
   const auto plan = [&](const std::string& dtype, int64_t mode) {
     const Problem problem = MakeProblem(*kernel, {{"mode", mode}}, dtype, "sm_90a");
@@ -226,8 +227,9 @@ TEST(Kernel, ResultsMayBeOfAnotherTypeThanInputs) {
   EXPECT_EQ(plan("e4m3", 0).tolerances[0].second.atol, 0.001);
   EXPECT_THAT(narrow.reference.compile.defines,
               testing::IsSupersetOf({Pair("DTYPE", "__nv_fp8_e4m3"), Pair("DTYPE_E4M3", "1")}));
-  const auto wrong = Kernel::Create(
-      "s", absl::StrReplaceAll(text, {{"'bf16' if", "'half' if"}}), TestFiles()).value();
+  const auto wrong =
+      Kernel::Create("s", absl::StrReplaceAll(text, {{"'bf16' if", "'half' if"}}), TestFiles())
+          .value();
   const Problem problem = MakeProblem(*wrong, {}, "e4m3", "sm_90a");
   EXPECT_THAT(std::string(wrong->PlanProblem(problem, Traits("sm_90a")).status().message()),
               HasSubstr("y.dtype: unknown data type 'half'"));
@@ -464,7 +466,8 @@ TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
   files["scale.cu"] = std::string(4 << 20, ' ');
   EXPECT_THAT(message(TestSpecText(), files), HasSubstr("the most is 4194304"));
   files["scale.cu"] = std::string("a\0b", 3);
-  EXPECT_EQ(message(TestSpecText(), files), "s:3:1: source: file 'scale.cu' is not text: "
+  EXPECT_EQ(message(TestSpecText(), files),
+            "s:3:1: source: file 'scale.cu' is not text: "
             "line 1 has a NUL byte");
   std::string many;
   for (int i = 0; i < 33; ++i) {

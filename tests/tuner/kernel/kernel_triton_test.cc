@@ -41,10 +41,9 @@ reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block
 using Changes = std::map<std::string, std::string>;
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Make(const Changes& changes = {}) {
-  return Kernel::Create("scale.textproto", absl::StrReplaceAll(kSpec, changes),
-                        {{"scale.py", "python with a KIND"},
-                         {"parts.py", "more"},
-                         {"scale.cu", "c++"}});
+  return Kernel::Create(
+      "scale.textproto", absl::StrReplaceAll(kSpec, changes),
+      {{"scale.py", "python with a KIND"}, {"parts.py", "more"}, {"scale.cu", "c++"}});
 }
 
 ProgramPlan PlanFor(const Kernel& kernel, int64_t n, const std::string& target = "sm_90a") {
@@ -60,30 +59,30 @@ TEST(KernelTritonTest, ParamsAreConstantsAndOptions) {
   const ProgramPlan program = PlanFor(**kernel, 4096);
   const CompilePlan& plan = program.compile;
   EXPECT_EQ(plan.language, Language::kTriton);
-  EXPECT_THAT(plan.defines, ElementsAre(Pair("BLOCK", "256"), Pair("KIND", "'plain'"),
-                                        Pair("HALF", "True")));
+  EXPECT_THAT(plan.defines,
+              ElementsAre(Pair("BLOCK", "256"), Pair("KIND", "'plain'"), Pair("HALF", "True")));
   // In full, whatever this version's defaults are.
-  EXPECT_THAT(plan.options, ElementsAre("num_warps=4", "num_ctas=1", "num_stages=2",
-                                        "enable_fp_fusion=True"));
+  EXPECT_THAT(plan.options,
+              ElementsAre("num_warps=4", "num_ctas=1", "num_stages=2", "enable_fp_fusion=True"));
   ASSERT_EQ(plan.headers.size(), 1u);
   EXPECT_EQ(plan.headers[0].name, "parts.py");
-  EXPECT_THAT(plan.arguments, ElementsAre(ArgumentHint{"x", "*bf16", 16},
-                                          ArgumentHint{"y", "*fp32", 16},
-                                          ArgumentHint{"n", "i32", 16}, ArgumentHint{"a", "fp32"}));
+  EXPECT_THAT(plan.arguments,
+              ElementsAre(ArgumentHint{"x", "*bf16", 16}, ArgumentHint{"y", "*fp32", 16},
+                          ArgumentHint{"n", "i32", 16}, ArgumentHint{"a", "fp32"}));
   EXPECT_THAT(program.steps[0].launch.grid, ElementsAre(16, 1, 1));
 }
 
 // Each is compiled for the args that it takes.
 TEST(KernelTritonTest, StepsAreUnitsOfTheirOwn) {
-  const auto kernel = Make(
-      {{"entry: \"scale\"\n", ""},
-       {"launch { grid: \"ceil_div(n, BLOCK)\" }\n",
-        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
-        "launch { grid: \"n // BLOCK\" } }\n"
-        "steps { entry: \"again\" args: [\"y\"] source: \"parts.py\" launch { grid: \"2\" "
-        "programmatic_dependent_launch: true } }\n"
-        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
-        "launch { grid: \"4\" cooperative: true } }\n"}});
+  const auto kernel =
+      Make({{"entry: \"scale\"\n", ""},
+            {"launch { grid: \"ceil_div(n, BLOCK)\" }\n",
+             "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
+             "launch { grid: \"n // BLOCK\" } }\n"
+             "steps { entry: \"again\" args: [\"y\"] source: \"parts.py\" launch { grid: \"2\" "
+             "programmatic_dependent_launch: true } }\n"
+             "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
+             "launch { grid: \"4\" cooperative: true } }\n"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const ProgramPlan program = PlanFor(**kernel, 4096);
   EXPECT_EQ(program.compile.arguments.size(), 3u);
@@ -98,8 +97,8 @@ TEST(KernelTritonTest, StepsAreUnitsOfTheirOwn) {
 }
 
 TEST(KernelTritonTest, ADescriptorHasTheBlockOfTheConfig) {
-  const Changes changes = {{"role: ROLE_INPUT }",
-                            "role: ROLE_INPUT tensor_descriptor { block_shape: \"BLOCK\" } }"}};
+  const Changes changes = {
+      {"role: ROLE_INPUT }", "role: ROLE_INPUT tensor_descriptor { block_shape: \"BLOCK\" } }"}};
   const auto kernel = Make(changes);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const ProgramPlan program = PlanFor(**kernel, 4096);
@@ -166,8 +165,12 @@ args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
 launch { grid: "n" block: "32" }
 reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block: "128" } }
 )spec",
-                                     {{"a.cubin", std::string("\x7f" "ELF\0a", 6)},
-                                      {"b.cubin", std::string("\x7f" "ELF\0b", 6)},
+                                     {{"a.cubin", std::string("\x7f"
+                                                              "ELF\0a",
+                                                              6)},
+                                      {"b.cubin", std::string("\x7f"
+                                                              "ELF\0b",
+                                                              6)},
                                       {"parts.h", "int parts();"},
                                       {"scale.cu", "c++"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();

@@ -18,9 +18,8 @@ CompilePlan PlanOf(const std::string& target, const std::string& text) {
   plan.target = target;
   plan.source_name = "sample.cu";
   plan.source_text = text;
-  plan.headers = {{"mine.h", "#pragma once\n"},
-                  {"parts/a.h", "#include \"b.h\"\n"},
-                  {"parts/b.h", "\n"}};
+  plan.headers = {
+      {"mine.h", "#pragma once\n"}, {"parts/a.h", "#include \"b.h\"\n"}, {"parts/b.h", "\n"}};
   return plan;
 }
 
@@ -75,8 +74,7 @@ TEST(SourceCheckTest, RefusesEveryEscapeAndNamesItsLine) {
   for (const char* target : {"cpu", "sm_90a"}) {
     for (const Escape& escape : kEscapes) {
       const absl::Status status = CheckIncludes(PlanOf(target, escape.text));
-      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument)
-          << target << ": " << escape.what;
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << target << ": " << escape.what;
       EXPECT_THAT(std::string(status.message()),
                   HasSubstr("sample.cu:" + std::to_string(escape.line) + ": "))
           << escape.what;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tuner/statistics/change_points.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "tuner/statistics/change_points.h"
 #include "tuner/statistics/distributions.h"
 
 namespace tune {

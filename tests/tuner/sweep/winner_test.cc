@@ -165,8 +165,7 @@ TEST(MeasureFinals, EveryRoundWeighsAlike) {
   ScriptedEvaluator evaluator([](int64_t x, int round) {
     return round == 1 ? Found(x, std::vector<double>(15, 2000)) : Found(x, {1000, 1000, 1000});
   });
-  const Finals finals =
-      MeasureFinals(Search(1), {}, {.rounds_max = 3}, evaluator).value();
+  const Finals finals = MeasureFinals(Search(1), {}, {.rounds_max = 3}, evaluator).value();
   EXPECT_THAT(finals.trials[0].measurement.samples_ns, SizeIs(9));
   EXPECT_EQ(finals.trials[0].measurement.latency_ns_median, 1000);
   EXPECT_EQ(finals.trials[0].measurement.latency_ns_high, 2000) << "of the rounds";
@@ -246,8 +245,7 @@ Finals FinalsOf(const std::map<int64_t, std::vector<double>>& rounds,
   Finals finals;
   for (const auto& [x, medians_ns] : rounds) {
     finals.rounds = static_cast<int>(medians_ns.size());
-    finals.trials.push_back(
-        Found(x, medians_ns, registers.contains(x) ? registers.at(x) : 32));
+    finals.trials.push_back(Found(x, medians_ns, registers.contains(x) ? registers.at(x) : 32));
   }
   return finals;
 }

@@ -64,14 +64,27 @@ TEST(LaunchSizesTest, AnswersTheCasesThatPythonAnswers) {
 
 TEST(LaunchSizesTest, OfAKernelAreThoseOfItsSpec) {
   const std::string spec = R"pb(
-    name: "scale" source: "scale.cu" entry: "scale" targets: ["sm_*"]
+    name: "scale"
+    source: "scale.cu"
+    entry: "scale"
+    targets: [ "sm_*" ]
     dims { name: "n" default_value: 1024 min: 1 max: 65536 }
-    dtypes: ["f32", "bf16"]
+    dtypes: [ "f32", "bf16" ]
     params { name: "THREADS" values: "[64, 128]" default_value: "64" }
     lets { name: "items" value: "16 // dtype_bytes" }
-    args { name: "x" buffer { dtype: "dtype" shape: ["n"] role: ROLE_INOUT } }
+    args {
+      name: "x"
+      buffer {
+        dtype: "dtype"
+        shape: [ "n" ]
+        role: ROLE_INOUT
+      }
+    }
     launch { grid: "ceil_div(n, THREADS * items)" block: "THREADS" shared_bytes: "sm * 10" }
-    reference { entry: "scale" launch { grid: "n" block: "1" } }
+    reference {
+      entry: "scale"
+      launch { grid: "n" block: "1" }
+    }
   )pb";
   const auto kernel = Kernel::Create("scale.textproto", spec, {{"scale.cu", "// nothing"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();

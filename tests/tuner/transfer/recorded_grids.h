@@ -20,10 +20,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "tuner/device/replay/formats.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/kernel/launch_sizes_of.h"
-#include "tuner/status_macros.h"
 #include "tuner/transfer/shape_grid.h"
 #include "tuner/transfer/waves.h"
 
@@ -102,11 +102,11 @@ inline SweptShape SweptShapeOf(const replay::Recording& recording, std::vector<i
     if (launches == nullptr) continue;
     const LaunchSize size = launches->Of(one.config);
     // What is recorded of shared memory is all of it, where it is recorded.
-    one.residents = ResidentBlocks(traits.sm, traits.max_shared_bytes,
-                                   {.threads = size.threads,
-                                    .registers = trial.registers,
-                                    .shared_bytes = std::max(trial.shared_bytes,
-                                                             size.shared_bytes)});
+    one.residents =
+        ResidentBlocks(traits.sm, traits.max_shared_bytes,
+                       {.threads = size.threads,
+                        .registers = trial.registers,
+                        .shared_bytes = std::max(trial.shared_bytes, size.shared_bytes)});
   }
   std::stable_sort(swept.configs.begin(), swept.configs.end(),
                    [](const auto& a, const auto& b) { return a.latency_ns < b.latency_ns; });
@@ -181,8 +181,8 @@ inline absl::StatusOr<std::vector<RecordedGrid>> GridsOf(const std::filesystem::
       if (kernel == nullptr) {
         ASSIGN_OR_RETURN(kernel, RecordedKernel(recording.kernel));
       }
-      launches = std::make_shared<LaunchSizes>(
-          LaunchSizesOf(*kernel, recorded.problem, kRecordedTarget));
+      launches =
+          std::make_shared<LaunchSizes>(LaunchSizesOf(*kernel, recorded.problem, kRecordedTarget));
       sweeps.multiprocessors = traits.sm_count;
     }
     std::vector<int64_t> dims;

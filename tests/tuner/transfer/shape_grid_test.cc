@@ -84,8 +84,8 @@ TEST(ShapeGridTest, AConfigThatIsNotAcceptedDoesNotAnswer) {
 
 TEST(ShapeGridTest, WeightsFallWithTheDistanceAndAreOneTogether) {
   const ShapeGrid grid = MakeShapeGrid(
-      {"m", "n"}, {Swept({64, 64}, {{"a", 1}}), Swept({64, 128}, {{"a", 1}}),
-                   Swept({1024, 1024}, {{"a", 1}})});
+      {"m", "n"},
+      {Swept({64, 64}, {{"a", 1}}), Swept({64, 128}, {{"a", 1}}), Swept({1024, 1024}, {{"a", 1}})});
   const auto choice = ExpectLoss(grid, {{64, 64}}, ConfigNamed("a"));
   ASSERT_TRUE(choice);
   ASSERT_EQ(choice->neighbours.size(), 3);

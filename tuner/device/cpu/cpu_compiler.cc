@@ -19,6 +19,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 #include "tuner/compile_options.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cpu/kernel_facts.h"
@@ -28,11 +30,9 @@
 #include "tuner/device/cpu/shared_guards.h"
 #include "tuner/device/cpu/subprocess.h"
 #include "tuner/device_profile.h"
-#include "tuner/sha256.h"
 #include "tuner/source/constructs.h"
 #include "tuner/source/entry_name.h"
 #include "tuner/source/source_functions.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cpu {
 namespace {
@@ -61,8 +61,8 @@ bool IsInnerPath(const std::string& name) {
 // others it could spell the first two.
 std::string ForbiddenDirective(const std::string& assembly) {
   const std::string lower = absl::AsciiStrToLower(assembly);  // as the assembler reads them
-  for (const char* word : {".incbin", ".include", ".macro", ".irp", ".irpc", ".rept", ".rep",
-                           ".altmacro", ".mri"}) {
+  for (const char* word :
+       {".incbin", ".include", ".macro", ".irp", ".irpc", ".rept", ".rep", ".altmacro", ".mri"}) {
     const size_t size = strlen(word);
     for (size_t at = lower.find(word); at != std::string::npos; at = lower.find(word, at + 1)) {
       const char next = at + size < lower.size() ? lower[at + size] : ' ';
@@ -146,8 +146,8 @@ std::string PointerTo(size_t symbol) { return absl::StrCat("tune_cpu_symbol_", s
 std::string EntriesText(const CompilePlan& plan) {
   std::string text = absl::StrCat(SymbolChecks(plan), "\nTUNE_CPU_ARTIFACT()");
   for (size_t i = 0; i < plan.entries.size(); ++i) {
-    absl::StrAppend(&text, "\n#line 1 \"", EntryName(plan, plan.entries[i]),
-                    "\"\nTUNE_CPU_ENTRY(", SymbolOf(plan, i), ", ", plan.entries[i], ")\n");
+    absl::StrAppend(&text, "\n#line 1 \"", EntryName(plan, plan.entries[i]), "\"\nTUNE_CPU_ENTRY(",
+                    SymbolOf(plan, i), ", ", plan.entries[i], ")\n");
   }
   for (size_t i = 0; i < plan.symbols.size(); ++i) {
     const std::string& variable = plan.symbols[i].variable;
@@ -160,8 +160,8 @@ std::string EntriesText(const CompilePlan& plan) {
 absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) {
   RETURN_IF_ERROR(folder.Write("defines.h", DefinesText(plan)));
   for (const SourceFile& header : plan.headers) {
-    RETURN_IF_ERROR(folder.Write(absl::StrCat("source/", header.name),
-                                 RewriteSharedArrays(header.text)));
+    RETURN_IF_ERROR(
+        folder.Write(absl::StrCat("source/", header.name), RewriteSharedArrays(header.text)));
   }
   return folder.Write(absl::StrCat("source/", plan.source_name),
                       RewriteSharedArrays(plan.source_text) + EntriesText(plan));
@@ -203,8 +203,7 @@ std::vector<std::string> CpuCompiler::CommonArguments() const {
   if (is_gcc_) arguments.push_back("-fno-gnu-unique");  // or it could not be unloaded
   if (sanitize_) {
     for (const char* option : {"-O1", "-g", "-fno-omit-frame-pointer",
-                               "-fsanitize=address,undefined",
-                               "-fno-sanitize-recover=undefined"}) {
+                               "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"}) {
       arguments.push_back(option);
     }
   } else {
@@ -220,10 +219,9 @@ std::vector<std::string> CpuCompiler::CompileArguments(const CompilePlan& plan) 
   }
   // A header of the request is found last, so that one called math.h does not take the place of the
   // system's in the prelude.
-  for (const char* option :
-       {"-x", "c++", "-iquote", ".", "-I", "../../shims", "-idirafter", ".", "-include",
-        "../../prelude/prelude.h", "-include", "../defines.h", "-include",
-        "../../shims/assert.h", "-S", "-o", "../kernel.s"}) {
+  for (const char* option : {"-x", "c++", "-iquote", ".", "-I", "../../shims", "-idirafter", ".",
+                             "-include", "../../prelude/prelude.h", "-include", "../defines.h",
+                             "-include", "../../shims/assert.h", "-S", "-o", "../kernel.s"}) {
     arguments.push_back(option);
   }
   for (const std::string& dir : include_roots_.DirsOf(plan.include_roots)) {
@@ -381,17 +379,15 @@ std::string CpuName(const std::string& macros) {
 absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler(const IncludeRoots& include_roots) {
   ASSIGN_OR_RETURN(std::string program, FindCompiler());
   ASSIGN_OR_RETURN(std::string version, OutputOf({program, "--version"}));
-  ASSIGN_OR_RETURN(std::string macros,
-                   OutputOf({program, kNative, "-std=c++20", "-x", "c++", "-dM", "-E",
-                             "/dev/null"}));
+  ASSIGN_OR_RETURN(std::string macros, OutputOf({program, kNative, "-std=c++20", "-x", "c++", "-dM",
+                                                 "-E", "/dev/null"}));
   const bool is_gcc = !absl::StrContains(macros, "#define __clang__");
   const char* wanted = getenv("TUNE_CPU_SANITIZE");
   const bool sanitize = wanted != nullptr && absl::string_view(wanted) == "1";
-  return std::make_unique<CpuCompiler>(
-      include_roots, program,
-      absl::StrCat(ShortVersion(version, is_gcc), " ", CpuName(macros),
-                   sanitize ? " sanitized" : ""),
-      is_gcc, sanitize);
+  return std::make_unique<CpuCompiler>(include_roots, program,
+                                       absl::StrCat(ShortVersion(version, is_gcc), " ",
+                                                    CpuName(macros), sanitize ? " sanitized" : ""),
+                                       is_gcc, sanitize);
 }
 
 }  // namespace tune::cpu

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cpu/device_canary.h"
 #include "tuner/device/cpu/fault_report.h"
 #include "tuner/device/cpu/host_ceiling_suite.h"
@@ -17,7 +18,6 @@
 #include "tuner/device/cpu/launcher.h"
 #include "tuner/device/cpu/loaded_program.h"
 #include "tuner/statistics/stopping_rule.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cpu {
 namespace {
@@ -119,13 +119,12 @@ absl::StatusOr<RunReport> CpuRunner::Judge(const std::vector<BufferFile>& output
 
 absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report) {
   for (const StepPlan& step : request.program.steps) {
-    RETURN_IF_ERROR(
-        CheckLaunch(step.launch, static_cast<uint64_t>(info_.device.max_shared_bytes)));
+    RETURN_IF_ERROR(CheckLaunch(step.launch, static_cast<uint64_t>(info_.device.max_shared_bytes)));
   }
-  ASSIGN_OR_RETURN(
-      LoadedProgram program,
-      LoadedProgram::Load(request.program,
-                          [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); }));
+  ASSIGN_OR_RETURN(LoadedProgram program,
+                   LoadedProgram::Load(request.program, [this](const BufferPlan& wanted) {
+                     return problem_->Resolve(wanted);
+                   }));
   program.FillGuards(*launcher_);
   const SamplePolicy& policy = request.policy;
   ASSIGN_OR_RETURN(double first_ns, CheckedLaunch(program, report));
@@ -186,7 +185,8 @@ absl::Status CpuRunner::CheckOrder(const LoadedProgram& program, RunReport& repo
   report.outcome = Outcome::kWrongResult;
   report.message = absl::StrCat(
       "the result depends on the order in which threads run: is a __syncthreads() missing, or do "
-      "two threads write one element? ", was_right ? opposite.message : report.message);
+      "two threads write one element? ",
+      was_right ? opposite.message : report.message);
   if (was_right) report.error = opposite.error;
   return absl::OkStatus();
 }

@@ -48,8 +48,8 @@ class Line {
     return *this << digit;
   }
   Line& operator<<(const tune_cpu::Index& index) {
-    return *this << "(" << uint64_t{index.x} << "," << uint64_t{index.y} << ","
-                 << uint64_t{index.z} << ")";
+    return *this << "(" << uint64_t{index.x} << "," << uint64_t{index.y} << "," << uint64_t{index.z}
+                 << ")";
   }
   void Write() {
     *this << "\n";

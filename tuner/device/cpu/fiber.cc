@@ -114,9 +114,9 @@ absl::StatusOr<std::unique_ptr<Fiber>> MakeFiber(unsigned short id, FiberMain ma
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "cannot map the stack of thread ", id, " of a block (", bytes,
-        " bytes): raise vm.max_map_count or the memory limit, or use smaller blocks"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot map the stack of thread ", id, " of a block (", bytes,
+                     " bytes): raise vm.max_map_count or the memory limit, or use smaller blocks"));
   }
   fiber->memory = memory;
   fiber->memory_bytes = bytes;

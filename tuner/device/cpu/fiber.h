@@ -27,9 +27,9 @@ using FiberMain = void (*)(Fiber& self);
 // Not thread-safe; belongs to one OS thread. The OS thread's own stack is a Fiber too, without
 // `memory`.
 struct Fiber {
-  void* context = nullptr;        // what SwitchStacks needs to go on here
+  void* context = nullptr;  // what SwitchStacks needs to go on here
   FiberMain main = nullptr;
-  void* memory = nullptr;         // the mapping, guard page first
+  void* memory = nullptr;  // the mapping, guard page first
   size_t memory_bytes = 0;
   unsigned short id = 0;
   tune_cpu::Index thread = {};

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cpu/guarded_buffer.h"
 #include "tuner/device/cpu/host_ceilings.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cpu {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "base/status_macros.h"
 #include "tuner/device/cpu/guarded_buffer.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cpu {
 namespace {
@@ -31,23 +31,29 @@ constexpr int64_t kGrainWords = 4096;
 // Every value tends to a fixed point, so none overflows or falls among the slow subnormal numbers.
 // The empty assembly keeps each value in a register of the kind `place` and every step in the loop.
 #define TUNE_EACH_CHAIN(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11)
-#define TUNE_CHAINS(name, Real, bytes, place, target)                  \
-  target double name(int64_t steps) {                                  \
-    typedef Real Vector __attribute__((vector_size(bytes)));           \
-    const Vector factor = Vector{} + static_cast<Real>(0.5);           \
-    const Vector term = Vector{} + static_cast<Real>(0.25);            \
-    Vector sum = Vector{};                                             \
-    TUNE_EACH_CHAIN(TUNE_BEGIN)                                        \
-    for (int64_t step = 0; step < steps; ++step) {                     \
-      TUNE_EACH_CHAIN(TUNE_STEP_##place)                               \
-    }                                                                  \
-    TUNE_EACH_CHAIN(TUNE_END)                                          \
-    return static_cast<double>(sum[0]);                                \
+#define TUNE_CHAINS(name, Real, bytes, place, target)        \
+  target double name(int64_t steps) {                        \
+    typedef Real Vector __attribute__((vector_size(bytes))); \
+    const Vector factor = Vector{} + static_cast<Real>(0.5); \
+    const Vector term = Vector{} + static_cast<Real>(0.25);  \
+    Vector sum = Vector{};                                   \
+    TUNE_EACH_CHAIN(TUNE_BEGIN)                              \
+    for (int64_t step = 0; step < steps; ++step) {           \
+      TUNE_EACH_CHAIN(TUNE_STEP_##place)                     \
+    }                                                        \
+    TUNE_EACH_CHAIN(TUNE_END)                                \
+    return static_cast<double>(sum[0]);                      \
   }
 #define TUNE_BEGIN(i) Vector chain##i = term * (i + 1);
-#define TUNE_STEP_v(i) chain##i = chain##i * factor + term; __asm__ volatile("" : "+v"(chain##i));
-#define TUNE_STEP_x(i) chain##i = chain##i * factor + term; __asm__ volatile("" : "+x"(chain##i));
-#define TUNE_STEP_w(i) chain##i = chain##i * factor + term; __asm__ volatile("" : "+w"(chain##i));
+#define TUNE_STEP_v(i)                 \
+  chain##i = chain##i * factor + term; \
+  __asm__ volatile("" : "+v"(chain##i));
+#define TUNE_STEP_x(i)                 \
+  chain##i = chain##i * factor + term; \
+  __asm__ volatile("" : "+x"(chain##i));
+#define TUNE_STEP_w(i)                 \
+  chain##i = chain##i * factor + term; \
+  __asm__ volatile("" : "+w"(chain##i));
 #define TUNE_END(i) sum += chain##i;
 
 using Chains = double (*)(int64_t steps);

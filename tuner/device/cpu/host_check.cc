@@ -27,11 +27,11 @@ void ComparePiece(const HostArray& out, const HostArray& reference, int64_t begi
   const auto* reference_integers = static_cast<const int64_t*>(reference.data);
   for (int64_t i = begin; i < end; ++i) {
     const auto at = static_cast<size_t>(i - begin);
-    const double error = with_sign      ? ErrorOfIntegers(integers[i], reference_integers[i])
-                         : without_sign ? ErrorOfUnsigned(static_cast<uint64_t>(integers[i]),
-                                                          static_cast<uint64_t>(
-                                                              reference_integers[i]))
-                                        : ErrorOf(values[at], references[at]);
+    const double error = with_sign ? ErrorOfIntegers(integers[i], reference_integers[i])
+                         : without_sign
+                             ? ErrorOfUnsigned(static_cast<uint64_t>(integers[i]),
+                                               static_cast<uint64_t>(reference_integers[i]))
+                             : ErrorOf(values[at], references[at]);
     AddElement(values[at], references[at], error, static_cast<unsigned long long>(i),
                tolerance.rtol, tolerance.atol, sum);
   }
@@ -83,11 +83,10 @@ CompareResult Compare(Launcher& launcher, const HostArray& out, const HostArray&
 uint64_t Hash(Launcher& launcher, const void* data, size_t bytes) {
   std::vector<uint64_t> parts(launcher.thread_count());
   const auto* begin_of_data = static_cast<const unsigned char*>(data);
-  launcher.ForPieces(static_cast<int64_t>(bytes), kGrain,
-                     [&](unsigned thread, int64_t begin, int64_t end) {
-                       parts[thread] = HashRange(begin_of_data + begin,
-                                                 static_cast<size_t>(end - begin), thread);
-                     });
+  launcher.ForPieces(
+      static_cast<int64_t>(bytes), kGrain, [&](unsigned thread, int64_t begin, int64_t end) {
+        parts[thread] = HashRange(begin_of_data + begin, static_cast<size_t>(end - begin), thread);
+      });
   uint64_t hash = bytes;
   for (uint64_t part : parts) hash = Finish(hash ^ part);
   return hash;

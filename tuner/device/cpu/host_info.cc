@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/sha256.h"
 #include "tuner/device/cpu/usable_cpus.h"
-#include "tuner/sha256.h"
 
 namespace tune::cpu {
 namespace {
@@ -77,10 +77,9 @@ Cache LastLevelCache(int cpu) {
 
 // The same at every start, and no other host's.
 std::string Identify(const HostInfo& info, const utsname& system) {
-  const std::string facts =
-      absl::StrCat(info.device.name, "\n", system.nodename, "\n", system.machine, "\n",
-                   info.cpus.size(), "\n", info.device.memory_bytes >> 30, "\n",
-                   info.cache_bytes_all);
+  const std::string facts = absl::StrCat(
+      info.device.name, "\n", system.nodename, "\n", system.machine, "\n", info.cpus.size(), "\n",
+      info.device.memory_bytes >> 30, "\n", info.cache_bytes_all);
   return absl::StrCat("cpu-", Sha256Hex(facts).substr(0, 32));
 }
 

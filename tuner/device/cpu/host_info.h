@@ -14,7 +14,7 @@ inline constexpr int64_t kSharedBytesMax = 1 << 20;
 
 struct HostInfo {
   DeviceInfo device;
-  std::vector<int> cpus;       // the hardware threads that this process may use
+  std::vector<int> cpus;        // the hardware threads that this process may use
   int64_t cache_bytes_all = 0;  // last-level caches of all of them together
 };
 

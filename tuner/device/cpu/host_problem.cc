@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "tuner/device/checker.h"
 #include "tuner/device/cpu/cache_flush.h"
 #include "tuner/device/cpu/fault_report.h"
 #include "tuner/device/elements.h"
 #include "tuner/device/fill.h"
 #include "tuner/device/structured_fill.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cpu {
 namespace {
@@ -212,8 +212,8 @@ absl::StatusOr<void*> HostProblem::ResolveForChecker(const BufferPlan& wanted) {
     const HostArray array = output.empty() ? slot->data() : slot->reference;
     if (array.data != nullptr && array.dtype == wanted.dtype) return array.data;
   }
-  return absl::InvalidArgumentError(absl::StrCat("there is no '", wanted.name, "' of ",
-                                                 ToText(wanted.dtype)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no '", wanted.name, "' of ", ToText(wanted.dtype)));
 }
 
 // It must find faults in what was never written, and none in what the reference wrote.
@@ -232,8 +232,8 @@ absl::Status HostProblem::TryChecker() {
   bool comparable = true;
   for (const Slot& slot : slots_) {
     if (!IsChecked(slot.plan.role)) continue;
-    comparable = comparable && slot.reference.data != nullptr &&
-                 slot.reference.dtype == slot.plan.dtype;
+    comparable =
+        comparable && slot.reference.data != nullptr && slot.reference.dtype == slot.plan.dtype;
   }
   if (!comparable) return absl::OkStatus();
   for (const Slot& slot : slots_) {
@@ -362,9 +362,9 @@ absl::Status HostProblem::SetOutputs(const std::vector<BufferFile>& outputs) {
     const Slot* slot = Find(output.buffer);
     if (slot == nullptr || !IsChecked(slot->plan.role) || slot->plan.dtype != output.dtype ||
         slot->memory.bytes() != output.elements.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the problem has no output '", output.buffer, "' of ",
-                       output.elements.size(), " bytes of ", ToText(output.dtype)));
+      return absl::InvalidArgumentError(absl::StrCat("the problem has no output '", output.buffer,
+                                                     "' of ", output.elements.size(), " bytes of ",
+                                                     ToText(output.dtype)));
     }
     CopyBytes(slot->memory.data(), output.elements.data(), output.elements.size());
   }

@@ -12,8 +12,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cpu/block_scheduler.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cpu {
 namespace {

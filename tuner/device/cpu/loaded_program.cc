@@ -18,12 +18,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "tuner/bundle.h"
 #include "tuner/device/cpu/block_scheduler.h"
 #include "tuner/device/cpu/prelude/abi.h"
 #include "tuner/device/problem_checks.h"
 #include "tuner/device/scalar_bytes.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cpu {
 namespace {
@@ -179,7 +179,8 @@ absl::Status LoadedProgram::Open(const std::string& binary, int64_t dynamic_byte
   if (*abi != tune_cpu::kAbiVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("the kernel was compiled for version ", *abi, " of the CPU device; this is ",
-                     tune_cpu::kAbiVersion, ": install tune-compile-cpu and tune-device-cpu of "
+                     tune_cpu::kAbiVersion,
+                     ": install tune-compile-cpu and tune-device-cpu of "
                      "one release"));
   }
   bind(BlockScheduler::StateOffset());
@@ -265,9 +266,8 @@ absl::Status LoadedProgram::CheckParameters(const Library& library, const Step& 
   const auto* facts = reinterpret_cast<const tune_cpu::ParameterFact*>(list + 1);
   const std::vector<Argument>& arguments = step.arguments;
   if (count != arguments.size()) {
-    return absl::FailedPreconditionError(absl::StrCat("the kernel takes ", count,
-                                                      " parameters; its spec has ",
-                                                      arguments.size(), " args"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the kernel takes ", count, " parameters; its spec has ", arguments.size(), " args"));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (facts[i].size == arguments[i].size) continue;

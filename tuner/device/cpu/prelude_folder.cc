@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/device/cpu/subprocess.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view prelude_abi;

@@ -23,8 +23,7 @@ absl::StatusOr<std::unique_ptr<ScratchFolder>> ScratchFolder::Make() {
 absl::StatusOr<std::unique_ptr<ScratchFolder>> ScratchFolder::MakeIn(const std::string& parent) {
   std::string path = absl::StrCat(parent, "/tune-cpu-XXXXXX");
   if (mkdtemp(path.data()) == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("no scratch folder ", path, ": ", strerror(errno)));
+    return absl::UnavailableError(absl::StrCat("no scratch folder ", path, ": ", strerror(errno)));
   }
   return std::unique_ptr<ScratchFolder>(new ScratchFolder(std::move(path)));
 }

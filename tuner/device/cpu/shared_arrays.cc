@@ -132,9 +132,8 @@ void Rewriter::Word() {
   const size_t begin = at_;
   const bool number = absl::ascii_isdigit(static_cast<unsigned char>(text_[at_]));
   while (at_ < text_.size() &&
-         (IsIdentifierByte(text_[at_]) ||
-          (number && text_[at_] == '\'' && at_ + 1 < text_.size() &&
-           IsIdentifierByte(text_[at_ + 1])))) {
+         (IsIdentifierByte(text_[at_]) || (number && text_[at_] == '\'' && at_ + 1 < text_.size() &&
+                                           IsIdentifierByte(text_[at_ + 1])))) {
     ++at_;
   }
   const absl::string_view word = text_.substr(begin, at_ - begin);
@@ -228,8 +227,8 @@ std::string Rewriter::Replacement(const std::string& declaration) const {
   while (name_begin > 0 && IsIdentifierByte(rest[name_begin - 1])) --name_begin;
   const std::string name = rest.substr(name_begin, name_end - name_begin);
   // Extents after the first, which has none: "float tile[][33]" is of rows of 33.
-  const std::string type = absl::StrCat(
-      absl::StripAsciiWhitespace(rest.substr(0, name_begin)), rest.substr(close + 1));
+  const std::string type =
+      absl::StrCat(absl::StripAsciiWhitespace(rest.substr(0, name_begin)), rest.substr(close + 1));
   if (InFunction()) {
     return absl::StrCat("auto* ", name, " = ::tune_cpu::DynamicShared<", type, ">()");
   }

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/dynamic_library.h"
-#include "tuner/status_macros.h"
 
 #define TUNE_CUPTI_FUNCTIONS(X)        \
   X(cuptiActivityDisable)              \
@@ -56,7 +56,7 @@ constexpr size_t kBufferAlignment = 8;
 struct Recording {
   CuptiApi cupti;
   std::mutex mutex;
-  std::vector<uint8_t*> free_buffers;  // guarded by mutex
+  std::vector<uint8_t*> free_buffers;   // guarded by mutex
   std::vector<ActivityRecord> records;  // guarded by mutex
   bool memsets = false;
   bool usable = false;

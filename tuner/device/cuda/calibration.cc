@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/metric_sets.h"
 #include "tuner/device/cuda/probe.h"
 #include "tuner/device/cuda/probe_bench.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -64,8 +64,7 @@ class Calibrator {
     const HasMetric has = [this](const std::string& base) { return profiler_.host().Has(base); };
     if (absl::StartsWith(quantity, "tensor_")) return TensorGroup(quantity, has);
     for (MetricGroup& group : GroupsOf(MetricSet::kDefault, has)) {
-      std::erase_if(group.terms,
-                    [&](const MetricTerm& term) { return term.quantity != quantity; });
+      std::erase_if(group.terms, [&](const MetricTerm& term) { return term.quantity != quantity; });
       if (!group.terms.empty()) return group;
     }
     return {};
@@ -132,9 +131,9 @@ class Calibrator {
     const RangeProfiler::Work work = {
         .prepare =
             [&] {
-              return context_.Check(context_.driver.cuMemsetD8Async(dirt.address(), 1,
-                                                                    dirt.bytes(), context_.stream),
-                                    "cuMemsetD8Async");
+              return context_.Check(
+                  context_.driver.cuMemsetD8Async(dirt.address(), 1, dirt.bytes(), context_.stream),
+                  "cuMemsetD8Async");
             },
         .launch = [&] { return bench_.Launch(copy, 1); }};
     const double bytes = static_cast<double>(bench_.in().bytes());
@@ -153,20 +152,20 @@ class Calibrator {
     read.words_per_thread = 4;
     const RangeProfiler::Work work = {
         .prepare = [&]() -> absl::Status {
-          RETURN_IF_ERROR(context_.Check(
-              context_.driver.cuMemsetD8Async(bench_.out().address(), 1,
-                                              static_cast<size_t>(context_.l2_bytes),
-                                              context_.stream),
-              "cuMemsetD8Async"));
+          RETURN_IF_ERROR(
+              context_.Check(context_.driver.cuMemsetD8Async(bench_.out().address(), 1,
+                                                             static_cast<size_t>(context_.l2_bytes),
+                                                             context_.stream),
+                             "cuMemsetD8Async"));
           RETURN_IF_ERROR(bench_.LaunchPart(read, bytes));  // so that only the flush can evict it
           return harness_.FlushCache();
         },
         .launch = [&] { return bench_.LaunchPart(read, bytes); }};
     const std::string suffix = absl::StrCat("_", bytes >> 20, "m");
-    RETURN_IF_ERROR(CountBytes("cold_read" + suffix, "dram_read", static_cast<double>(bytes),
-                               work));
-    RETURN_IF_ERROR(CountBytes("cold_write" + suffix, "dram_write", static_cast<double>(bytes),
-                               work));
+    RETURN_IF_ERROR(
+        CountBytes("cold_read" + suffix, "dram_read", static_cast<double>(bytes), work));
+    RETURN_IF_ERROR(
+        CountBytes("cold_write" + suffix, "dram_write", static_cast<double>(bytes), work));
     // All bytes less those written: passes if at most 2 % of them were.
     CalibrationEntry& writes = entries_.back();
     if (writes.message.empty()) {

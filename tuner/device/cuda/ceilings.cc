@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/link_ceilings.h"
 #include "tuner/device/cuda/probe.h"
 #include "tuner/device/cuda/probe_bench.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -27,9 +27,9 @@ absl::StatusOr<DeviceFigures> FiguresOf(const DeviceContext& context) {
   };
   for (const auto& [attribute, value] : attributes) {
     int read = 0;
-    RETURN_IF_ERROR(context.Check(
-        context.driver.cuDeviceGetAttribute(&read, attribute, context.device),
-        "cuDeviceGetAttribute"));
+    RETURN_IF_ERROR(
+        context.Check(context.driver.cuDeviceGetAttribute(&read, attribute, context.device),
+                      "cuDeviceGetAttribute"));
     *value = read;
   }
   figures.sm_clock_hz *= 1e3;

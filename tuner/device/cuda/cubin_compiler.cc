@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/cubin_module.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -28,10 +28,9 @@ absl::StatusOr<std::vector<EntryFacts>> EntriesOf(const CompilePlan& plan) {
                                     [&](const EntryFacts& known) { return known.name == wanted; });
     if (entry == module.entries.end()) {
       const auto append = [](std::string* out, const EntryFacts& known) { *out += known.name; };
-      return absl::InvalidArgumentError(
-          absl::StrCat(plan.source_name, ": no kernel '", wanted, "'; it has: ",
-                       module.entries.empty() ? "none"
-                                              : absl::StrJoin(module.entries, ", ", append)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          plan.source_name, ": no kernel '", wanted, "'; it has: ",
+          module.entries.empty() ? "none" : absl::StrJoin(module.entries, ", ", append)));
     }
     entries.push_back(*entry);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/activity_clock.h"
 #include "tuner/device/cuda/calibration.h"
 #include "tuner/device/cuda/ceilings.h"
@@ -19,7 +20,6 @@
 #include "tuner/device/cuda/sampler.h"
 #include "tuner/device/cuda/telemetry.h"
 #include "tuner/device/cuda/variant_counter.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -118,9 +118,8 @@ absl::StatusOr<std::vector<Ceiling>> CudaRunner::MeasureCeilings() {
 
 absl::StatusOr<std::vector<Ceiling>> CudaRunner::MeasureCeilingSuite(double sustained_seconds) {
   RETURN_IF_ERROR(CheckUsable());
-  absl::StatusOr<std::vector<Ceiling>> ceilings =
-      tune::cuda::MeasureCeilingSuite(*parts_.context, *parts_.compiler, parts_.activity,
-                                      *parts_.telemetry, sustained_seconds);
+  absl::StatusOr<std::vector<Ceiling>> ceilings = tune::cuda::MeasureCeilingSuite(
+      *parts_.context, *parts_.compiler, parts_.activity, *parts_.telemetry, sustained_seconds);
   RETURN_IF_ERROR(Note(ceilings.status()));
   return ceilings;
 }
@@ -202,9 +201,9 @@ absl::Status CudaRunner::JudgeOutputs(const std::vector<BufferFile>& outputs, Ru
 }
 
 absl::StatusOr<LoadedProgram> CudaRunner::Load(const Program& program) {
-  return LoadedProgram::Load(
-      *parts_.context, program,
-      [this](const BufferPlan& wanted) { return problem_->Resolve(wanted); });
+  return LoadedProgram::Load(*parts_.context, program, [this](const BufferPlan& wanted) {
+    return problem_->Resolve(wanted);
+  });
 }
 
 absl::StatusOr<CountReport> CudaRunner::Count(const CountRequest& request) {
@@ -247,8 +246,8 @@ absl::StatusOr<CalibrationReport> CudaRunner::Calibrate() {
   report.unavailable = parts_.no_profiler;
   if (parts_.profiler == nullptr) return report;
   report.chip = parts_.profiler->host().chip();
-  absl::StatusOr<std::vector<CalibrationEntry>> entries = MeasureCalibration(
-      *parts_.context, *parts_.compiler, *parts_.harness, *parts_.profiler);
+  absl::StatusOr<std::vector<CalibrationEntry>> entries =
+      MeasureCalibration(*parts_.context, *parts_.compiler, *parts_.harness, *parts_.profiler);
   if (absl::IsFailedPrecondition(entries.status())) {
     report.unavailable = std::string(entries.status().message());
     return report;

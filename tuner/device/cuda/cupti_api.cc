@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -70,8 +70,8 @@ absl::Status CuptiProfilerApi::Check(CUptiResult result, const char* call) const
   }
   const char* text = nullptr;
   cuptiGetResultString(result, &text);
-  const std::string message = absl::StrCat(call, ": ", text == nullptr ? "CUPTI error" : text,
-                                           " (", static_cast<int>(result), ")");
+  const std::string message = absl::StrCat(call, ": ", text == nullptr ? "CUPTI error" : text, " (",
+                                           static_cast<int>(result), ")");
   return absl::InternalError(message);
 }
 

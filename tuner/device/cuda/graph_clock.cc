@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -53,9 +53,8 @@ class LaunchGraph {
         context_.Check(driver.cuEventRecord(events[1], context_.stream), "cuEventRecord"));
     RETURN_IF_ERROR(context_.Synchronize());
     float milliseconds = 0;
-    RETURN_IF_ERROR(
-        context_.Check(driver.cuEventElapsedTime(&milliseconds, events[0], events[1]),
-                       "cuEventElapsedTime"));
+    RETURN_IF_ERROR(context_.Check(driver.cuEventElapsedTime(&milliseconds, events[0], events[1]),
+                                   "cuEventElapsedTime"));
     return milliseconds * 1e6;
   }
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view cuda_harness_source;
@@ -59,8 +59,7 @@ absl::StatusOr<std::unique_ptr<Harness>> Harness::Create(const DeviceContext& co
 
 absl::Status Harness::Load(Compiler& compiler) {
   static_assert(std::size(kKernelNames) == kKernelCount);
-  ASSIGN_OR_RETURN(Artifact compiled,
-                   compiler.Compile(HarnessCompilePlan(TargetOf(context_.sm))));
+  ASSIGN_OR_RETURN(Artifact compiled, compiler.Compile(HarnessCompilePlan(TargetOf(context_.sm))));
   if (compiled.outcome != Outcome::kOk) {
     return absl::FailedPreconditionError(absl::StrCat(
         compiler.Version(), " cannot compile the harness for ", context_.name, ": ", compiled.log));

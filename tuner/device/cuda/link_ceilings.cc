@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/graph_clock.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -60,15 +60,15 @@ absl::Status AddLinks(const DeviceContext& context, const DeviceMemory& memory, 
                      .probe = absl::StrCat(bytes >> 20, " MiB")});
   };
   ASSIGN_OR_RETURN(double to_device, CopyRate(context, bytes, [&] {
-                     return context.Check(driver.cuMemcpyHtoDAsync(memory.address(), host, bytes,
-                                                                   context.stream),
-                                          "cuMemcpyHtoDAsync");
+                     return context.Check(
+                         driver.cuMemcpyHtoDAsync(memory.address(), host, bytes, context.stream),
+                         "cuMemcpyHtoDAsync");
                    }));
   add("link_h2d", to_device);
   ASSIGN_OR_RETURN(double to_host, CopyRate(context, bytes, [&] {
-                     return context.Check(driver.cuMemcpyDtoHAsync(host, memory.address(), bytes,
-                                                                   context.stream),
-                                          "cuMemcpyDtoHAsync");
+                     return context.Check(
+                         driver.cuMemcpyDtoHAsync(host, memory.address(), bytes, context.stream),
+                         "cuMemcpyDtoHAsync");
                    }));
   add("link_d2h", to_host);
   return absl::OkStatus();
@@ -79,8 +79,7 @@ absl::StatusOr<double> LaunchByEvents(const DeviceContext& context,
   const DriverApi& driver = context.driver;
   std::array<CUevent, 2> events = {};
   for (CUevent& event : events) {
-    RETURN_IF_ERROR(
-        context.Check(driver.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate"));
+    RETURN_IF_ERROR(context.Check(driver.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate"));
   }
   std::vector<double> times_ns;
   for (int i = 0; i < kLaunches; ++i) {
@@ -123,9 +122,8 @@ absl::StatusOr<std::vector<Ceiling>> MeasureLaunches(const DeviceContext& contex
   config.blockDimY = config.blockDimZ = 1;
   config.hStream = context.stream;
   const auto launch = [&] {
-    return context.Check(
-        context.driver.cuLaunchKernelEx(&config, bench.empty(), nullptr, nullptr),
-        "cuLaunchKernelEx");
+    return context.Check(context.driver.cuLaunchKernelEx(&config, bench.empty(), nullptr, nullptr),
+                         "cuLaunchKernelEx");
   };
   std::vector<Ceiling> launches;
   if (activity != nullptr) {

@@ -11,11 +11,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/artifact.h"
 #include "tuner/bundle.h"
 #include "tuner/device/cuda/tensor_map.h"
 #include "tuner/device/scalar_bytes.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -69,7 +69,9 @@ LoadedProgram::~LoadedProgram() {
 }
 
 absl::Status LoadedProgram::LoadModule(const std::string& binary) {
-  const bool text = !absl::StartsWith(binary, "\x7f" "ELF");
+  const bool text = !absl::StartsWith(binary,
+                                      "\x7f"
+                                      "ELF");
   CUmodule module = nullptr;
   absl::Status status =
       text ? CompileText(binary, module)
@@ -85,10 +87,10 @@ absl::Status LoadedProgram::CompileText(const std::string& text, CUmodule& modul
   char log[4096] = {};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof(log))};
-  const absl::Status status = context_->Check(
-      context_->driver.cuModuleLoadDataEx(&module, text.c_str(), std::size(options), options,
-                                          values),
-      "cuModuleLoadDataEx");
+  const absl::Status status =
+      context_->Check(context_->driver.cuModuleLoadDataEx(&module, text.c_str(), std::size(options),
+                                                          options, values),
+                      "cuModuleLoadDataEx");
   if (status.ok() || log[0] == '\0') return status;
   return absl::Status(status.code(), absl::StrCat(status.message(), ": ", log));
 }
@@ -112,9 +114,9 @@ absl::StatusOr<LoadedProgram::Symbol> LoadedProgram::LoadSymbol(
   RETURN_IF_ERROR(status);
   ASSIGN_OR_RETURN(symbol.elements, resolve(plan.buffer));
   if (symbol.elements.bytes() == bytes) return symbol;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "symbol '", plan.buffer.name, "' has ", symbol.elements.bytes(), " bytes; the variable has ",
-      bytes));
+  return absl::FailedPreconditionError(absl::StrCat("symbol '", plan.buffer.name, "' has ",
+                                                    symbol.elements.bytes(),
+                                                    " bytes; the variable has ", bytes));
 }
 
 absl::Status LoadedProgram::SetSymbols() const {
@@ -134,9 +136,9 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
   step.launch = plan.launch;
   const std::string& entry = plan.launch.entry;
   ASSIGN_OR_RETURN(CUmodule module, ModuleOf(plan.launch.unit));
-  const absl::Status status = context_->Check(
-      context_->driver.cuModuleGetFunction(&step.function, module, entry.c_str()),
-      absl::StrCat("cuModuleGetFunction of '", entry, "'"));
+  const absl::Status status =
+      context_->Check(context_->driver.cuModuleGetFunction(&step.function, module, entry.c_str()),
+                      absl::StrCat("cuModuleGetFunction of '", entry, "'"));
   if (absl::IsInternal(status)) return absl::FailedPreconditionError(status.message());
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(SetArguments(plan.args, resolve, step));
@@ -148,8 +150,7 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
   RETURN_IF_ERROR(CheckLaunch(step, shared_bytes_max));
   if (plan.launch.resident) {
     ASSIGN_OR_RETURN(const int64_t at_once, BlocksAtOnce(step));
-    step.launch.grid[0] =
-        std::min(step.launch.grid[0], std::max(at_once, step.launch.cluster[0]));
+    step.launch.grid[0] = std::min(step.launch.grid[0], std::max(at_once, step.launch.cluster[0]));
   }
   RETURN_IF_ERROR(CheckCooperative(step));
   return step;
@@ -158,9 +159,8 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
 absl::StatusOr<int> LoadedProgram::Attribute(const Step& step,
                                              CUfunction_attribute attribute) const {
   int value = 0;
-  RETURN_IF_ERROR(
-      context_->Check(context_->driver.cuFuncGetAttribute(&value, attribute, step.function),
-                      "cuFuncGetAttribute"));
+  RETURN_IF_ERROR(context_->Check(
+      context_->driver.cuFuncGetAttribute(&value, attribute, step.function), "cuFuncGetAttribute"));
   return value;
 }
 
@@ -198,11 +198,11 @@ absl::Status LoadedProgram::CheckLaunch(const Step& step, int64_t shared_bytes_m
         launch.shared_bytes, " bytes of dynamic and ", static_shared, " of static shared memory; ",
         context_->name, " has ", context_->max_shared_bytes, " for a block"));
   }
-  RETURN_IF_ERROR(context_->Check(context_->driver.cuFuncSetAttribute(
-                                      step.function,
-                                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                      static_cast<int>(shared_bytes_max)),
-                                  "cuFuncSetAttribute of the dynamic shared memory"));
+  RETURN_IF_ERROR(context_->Check(
+      context_->driver.cuFuncSetAttribute(step.function,
+                                          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                          static_cast<int>(shared_bytes_max)),
+      "cuFuncSetAttribute of the dynamic shared memory"));
   RETURN_IF_ERROR(CheckCluster(step));
   if (launch.programmatic_dependent_launch && context_->sm < 90) {
     return absl::InvalidArgumentError(
@@ -224,11 +224,11 @@ absl::StatusOr<int64_t> LoadedProgram::BlocksAtOnce(const Step& step) const {
                         "cuOccupancyMaxActiveClusters"));
     return active * in_cluster;
   }
-  RETURN_IF_ERROR(context_->Check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                                      &active, step.function,
-                                      static_cast<int>(Product(launch.block)),
-                                      static_cast<size_t>(launch.shared_bytes)),
-                                  "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+  RETURN_IF_ERROR(context_->Check(
+      driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&active, step.function,
+                                                         static_cast<int>(Product(launch.block)),
+                                                         static_cast<size_t>(launch.shared_bytes)),
+      "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   return active * context_->sm_count;
 }
 
@@ -333,8 +333,7 @@ absl::Status LoadedProgram::CheckParameters(const Step& step) const {
   return absl::OkStatus();
 }
 
-CUlaunchConfig LoadedProgram::Config(const LaunchPlan& launch,
-                                     Attributes& attributes) const {
+CUlaunchConfig LoadedProgram::Config(const LaunchPlan& launch, Attributes& attributes) const {
   CUlaunchConfig config = {};
   config.gridDimX = static_cast<unsigned>(launch.grid[0]);
   config.gridDimY = static_cast<unsigned>(launch.grid[1]);
@@ -368,9 +367,9 @@ CUlaunchConfig LoadedProgram::Config(const LaunchPlan& launch,
 absl::Status LoadedProgram::Launch(const Step& step) const {
   const DriverApi& driver = context_->driver;
   for (const Harness::Array& array : step.zero) {
-    RETURN_IF_ERROR(context_->Check(
-        driver.cuMemsetD8Async(array.address, 0, array.bytes(), context_->stream),
-        "cuMemsetD8Async"));
+    RETURN_IF_ERROR(
+        context_->Check(driver.cuMemsetD8Async(array.address, 0, array.bytes(), context_->stream),
+                        "cuMemsetD8Async"));
   }
   std::vector<void*> pointers;
   pointers.reserve(step.parameters.size());
@@ -379,9 +378,9 @@ absl::Status LoadedProgram::Launch(const Step& step) const {
   }
   Attributes attributes = {};
   const CUlaunchConfig config = Config(step.launch, attributes);
-  absl::Status status = context_->Check(
-      driver.cuLaunchKernelEx(&config, step.function, pointers.data(), nullptr),
-      "cuLaunchKernelEx");
+  absl::Status status =
+      context_->Check(driver.cuLaunchKernelEx(&config, step.function, pointers.data(), nullptr),
+                      "cuLaunchKernelEx");
   // Whatever is neither a fault nor the hardware is a launch that this device does not do.
   if (absl::IsInternal(status)) return absl::InvalidArgumentError(status.message());
   return status;

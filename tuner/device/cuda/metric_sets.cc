@@ -78,11 +78,24 @@ constexpr Alias kOccupancy[] = {
 
 // Warps in each state, per issued instruction. "selected" is not one of them: it is the issue.
 constexpr const char* kStalls[] = {
-    "barrier",      "branch_resolving", "dispatch_stall",  "drain",
-    "gmma",         "imc_miss",         "lg_throttle",     "long_scoreboard",
-    "membar",       "mio_throttle",     "misc",            "math_pipe_throttle",
-    "not_selected", "no_instruction",   "short_scoreboard", "sleeping",
-    "tex_throttle", "wait",
+    "barrier",
+    "branch_resolving",
+    "dispatch_stall",
+    "drain",
+    "gmma",
+    "imc_miss",
+    "lg_throttle",
+    "long_scoreboard",
+    "membar",
+    "mio_throttle",
+    "misc",
+    "math_pipe_throttle",
+    "not_selected",
+    "no_instruction",
+    "short_scoreboard",
+    "sleeping",
+    "tex_throttle",
+    "wait",
 };
 
 template <size_t kRows>
@@ -128,8 +141,7 @@ std::vector<MetricGroup> GroupsOf(MetricSet set, const HasMetric& has) {
 MetricGroup TensorGroup(const std::string& quantity, const HasMetric& has) {
   MetricGroup group{.name = quantity};
   AddTerms(kTensor, has, group);
-  std::erase_if(group.terms,
-                [&](const MetricTerm& term) { return term.quantity != quantity; });
+  std::erase_if(group.terms, [&](const MetricTerm& term) { return term.quantity != quantity; });
   return group;
 }
 

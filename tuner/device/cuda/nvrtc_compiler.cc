@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_api.h"
 #include "tuner/device/cuda/ptx_parameters.h"
@@ -23,7 +24,6 @@
 #include "tuner/device/ptxas_log.h"
 #include "tuner/source/constructs.h"
 #include "tuner/source/source_functions.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -195,9 +195,9 @@ absl::StatusOr<Artifact> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
   Artifact artifact;
   artifact.log = LogOf(program);
   if (result == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "NVRTC cannot use its builtins library, which must be of the same version: ",
-        artifact.log));
+    return absl::FailedPreconditionError(
+        absl::StrCat("NVRTC cannot use its builtins library, which must be of the same version: ",
+                     artifact.log));
   }
   if (result != NVRTC_SUCCESS) {
     artifact.outcome =
@@ -216,8 +216,8 @@ absl::StatusOr<Artifact> NvrtcCompiler::CompileProgram(const CompilePlan& plan,
   }
   artifact.entries = *std::move(entries);
   for (const CompileSymbol& symbol : plan.symbols) {
-    artifact.symbols.push_back({.variable = symbol.variable,
-                                .symbol = LoweredName(program, AddressOf(symbol))});
+    artifact.symbols.push_back(
+        {.variable = symbol.variable, .symbol = LoweredName(program, AddressOf(symbol))});
   }
   size_t size = 0;
   result = nvrtc_.nvrtcGetCUBINSize(program, &size);
@@ -270,11 +270,11 @@ absl::StatusOr<std::vector<EntryFacts>> NvrtcCompiler::EntriesOf(const CompilePl
     } else {
       const std::vector<std::string> found = SymbolsOf(name, symbols);
       if (found.size() != 1) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            PlaceOf(plan, EntryOf(plan, name)), ": the compiled source has ",
-            found.empty() ? "no kernel '" : "several kernels '", name,
-            found.empty() ? "'" : "', which must have names of their own", "; it has: ",
-            symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
+        return absl::InvalidArgumentError(
+            absl::StrCat(PlaceOf(plan, EntryOf(plan, name)), ": the compiled source has ",
+                         found.empty() ? "no kernel '" : "several kernels '", name,
+                         found.empty() ? "'" : "', which must have names of their own",
+                         "; it has: ", symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
       }
       entry.symbol = found[0];
     }
@@ -288,8 +288,7 @@ std::vector<std::string> NvrtcCompiler::OptionsFor(const CompilePlan& plan) cons
   // Headers come from the request, CUDA's folders and the operator's.
   std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", plan.target),
                                       absl::StrCat("--pre-include=", kNumbersHeader),
-                                      absl::StrCat("-I", toolkit_.include_dir),
-                                      "-default-device",
+                                      absl::StrCat("-I", toolkit_.include_dir), "-default-device",
                                       "--ptxas-options=-v"};
   if (!toolkit_.cccl_dir.empty()) options.push_back(absl::StrCat("-I", toolkit_.cccl_dir));
   for (const std::string& dir : include_roots_.DirsOf(plan.include_roots)) {
@@ -357,8 +356,8 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const Toolkit& toolk
   nvrtc.nvrtcVersion(&major, &minor);
   return std::make_unique<NvrtcCompiler>(
       nvrtc, toolkit, include_roots, std::move(targets),
-      absl::StrCat("NVRTC ", major, ".", minor,
-                   toolkit.cccl_version.empty() ? "" : ", CCCL ", toolkit.cccl_version));
+      absl::StrCat("NVRTC ", major, ".", minor, toolkit.cccl_version.empty() ? "" : ", CCCL ",
+                   toolkit.cccl_version));
 }
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(const IncludeRoots& include_roots) {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "tuner/device/checker.h"
 #include "tuner/device/fill.h"
 #include "tuner/device/structured_fill.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -77,9 +77,8 @@ absl::Status PreparedProblem::Allocate(const ProblemPlan& plan) {
     }
     if (IsChecked(buffer.role) && !plan.reference.steps.empty()) {
       ASSIGN_OR_RETURN(const BufferPlan reference, ReferenceBuffer(plan, buffer));
-      ASSIGN_OR_RETURN(
-          slot.reference_memory,
-          DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(reference), 1)));
+      ASSIGN_OR_RETURN(slot.reference_memory,
+                       DeviceMemory::Allocate(context_, std::max<size_t>(DataBytes(reference), 1)));
       slot.reference = {reference.dtype, slot.reference_memory.address(), buffer.count};
     }
     slots_.push_back(std::move(slot));
@@ -246,8 +245,8 @@ absl::StatusOr<Harness::Array> PreparedProblem::ResolveForChecker(const BufferPl
     const Harness::Array& array = output.empty() ? slot->data : slot->reference;
     if (array.address != 0 && array.dtype == wanted.dtype) return array;
   }
-  return absl::InvalidArgumentError(absl::StrCat("there is no '", wanted.name, "' of ",
-                                                 ToText(wanted.dtype)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no '", wanted.name, "' of ", ToText(wanted.dtype)));
 }
 
 // It must find faults in what was never written, and none in what the reference wrote.
@@ -266,8 +265,8 @@ absl::Status PreparedProblem::TryChecker() {
   bool comparable = true;
   for (const Slot& slot : slots_) {
     if (!IsChecked(slot.plan.role)) continue;
-    comparable = comparable && slot.reference.address != 0 &&
-                 slot.reference.dtype == slot.plan.dtype;
+    comparable =
+        comparable && slot.reference.address != 0 && slot.reference.dtype == slot.plan.dtype;
   }
   if (!comparable) return absl::OkStatus();
   for (const Slot& slot : slots_) {
@@ -287,22 +286,21 @@ absl::Status PreparedProblem::TryChecker() {
 absl::Status PreparedProblem::RunChecker(Verdict& verdict) {
   const DriverApi& driver = context_.driver;
   TuneFaults faults = {};
-  RETURN_IF_ERROR(context_.Check(
-      driver.cuMemsetD8Async(faults_.address(), 0, sizeof(faults), context_.stream),
-      "cuMemsetD8Async"));
+  RETURN_IF_ERROR(
+      context_.Check(driver.cuMemsetD8Async(faults_.address(), 0, sizeof(faults), context_.stream),
+                     "cuMemsetD8Async"));
   absl::Status ran = checker_->SetSymbols();
   if (ran.ok()) ran = checker_->Launch();
   if (ran.ok()) ran = context_.Synchronize();
   if (!ran.ok()) return absl::Status(ran.code(), absl::StrCat("the checker: ", ran.message()));
-  RETURN_IF_ERROR(context_.Check(driver.cuMemcpyDtoHAsync(&faults, faults_.address(),
-                                                          sizeof(faults), context_.stream),
-                                 "cuMemcpyDtoHAsync"));
+  RETURN_IF_ERROR(context_.Check(
+      driver.cuMemcpyDtoHAsync(&faults, faults_.address(), sizeof(faults), context_.stream),
+      "cuMemcpyDtoHAsync"));
   RETURN_IF_ERROR(harness_.BeginCheck());
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     if (slot.plan.role != Role::kInput || slot.plan.count == 0) continue;
-    RETURN_IF_ERROR(
-        harness_.Hash(static_cast<int>(i), slot.data.address, slot.data.bytes()));
+    RETURN_IF_ERROR(harness_.Hash(static_cast<int>(i), slot.data.address, slot.data.bytes()));
   }
   RETURN_IF_ERROR(harness_.CheckGuards());
   RETURN_IF_ERROR(harness_.EndCheck());
@@ -342,7 +340,7 @@ absl::StatusOr<Harness::Array> PreparedProblem::Resolve(const BufferPlan& wanted
 }
 
 absl::StatusOr<Harness::Array> PreparedProblem::ResolveScratch(const BufferPlan& wanted,
-                                                                Slot* slot) {
+                                                               Slot* slot) {
   if (slot != nullptr && slot->plan.count == wanted.count && slot->plan.dtype == wanted.dtype) {
     return slot->data;
   }
@@ -440,9 +438,9 @@ absl::Status PreparedProblem::SetOutputs(const std::vector<BufferFile>& outputs)
     const Slot* slot = Find(output.buffer);
     if (slot == nullptr || !IsChecked(slot->plan.role) || slot->plan.dtype != output.dtype ||
         slot->data.bytes() != output.elements.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the problem has no output '", output.buffer, "' of ",
-                       output.elements.size(), " bytes of ", ToText(output.dtype)));
+      return absl::InvalidArgumentError(absl::StrCat("the problem has no output '", output.buffer,
+                                                     "' of ", output.elements.size(), " bytes of ",
+                                                     ToText(output.dtype)));
     }
     if (!output.elements.empty()) {
       RETURN_IF_ERROR(Upload(output.elements, slot->data.address));

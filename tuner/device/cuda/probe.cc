@@ -71,8 +71,7 @@ void AddMemory(int sm, bool suite, std::vector<Probe>& probes) {
   AddTiles("dram_write", ProbeShape::kWrite, "write", {1, 4}, probes);
   if (!suite) return;
   AddTiles("dram_triad", ProbeShape::kTriad, "triad", {1, 2, 4}, probes);
-  const auto add = [&](const char* ceiling, const char* kernel, ProbeShape shape,
-                       unsigned blocks) {
+  const auto add = [&](const char* ceiling, const char* kernel, ProbeShape shape, unsigned blocks) {
     probes.push_back({.ceiling = ceiling,
                       .kernel = kernel,
                       .kind = CeilingKind::kDram,
@@ -97,8 +96,8 @@ void AddCaches(std::vector<Probe>& probes) {
                       kCacheBytes});
   }
   for (unsigned threads : {256u, 512u}) {
-    probes.push_back({"l1", "l1", CeilingKind::kL1, ProbeShape::kFirstLevel, threads, 0, 1,
-                      kCacheBytes});
+    probes.push_back(
+        {"l1", "l1", CeilingKind::kL1, ProbeShape::kFirstLevel, threads, 0, 1, kCacheBytes});
   }
 }
 
@@ -126,8 +125,8 @@ double FlopsPerClock(const std::string& type, int sm) {
     double bf16;  // dense, by tensor cores
   };
   constexpr Row kRows[] = {
-      {80, 128, 64, 512, 2048}, {86, 256, 4, 512, 0},     {89, 256, 4, 0, 0},
-      {90, 256, 128, 512, 4096}, {100, 256, 128, 0, 0},   {120, 256, 4, 0, 0},
+      {80, 128, 64, 512, 2048},  {86, 256, 4, 512, 0},  {89, 256, 4, 0, 0},
+      {90, 256, 128, 512, 4096}, {100, 256, 128, 0, 0}, {120, 256, 4, 0, 0},
   };
   for (const Row& row : kRows) {
     if (row.sm != sm) continue;

@@ -10,16 +10,16 @@
 namespace tune::cuda {
 
 enum class ProbeShape {
-  kCopy,        // in -> out; the grid covers the array
-  kRead,        // in
-  kWrite,       // out
-  kTriad,       // in, third -> out
-  kBulkCopy,    // in -> out by the bulk copy engine; a grid of a few blocks per multiprocessor
-  kDriverCopy,  // cuMemcpyDtoD
-  kMemset,      // cuMemsetD8
-  kSecondLevel, // rounds over a set that fits the L2
-  kFirstLevel,  // rounds over a set that fits each L1
-  kRounds,      // rounds without memory
+  kCopy,         // in -> out; the grid covers the array
+  kRead,         // in
+  kWrite,        // out
+  kTriad,        // in, third -> out
+  kBulkCopy,     // in -> out by the bulk copy engine; a grid of a few blocks per multiprocessor
+  kDriverCopy,   // cuMemcpyDtoD
+  kMemset,       // cuMemsetD8
+  kSecondLevel,  // rounds over a set that fits the L2
+  kFirstLevel,   // rounds over a set that fits each L1
+  kRounds,       // rounds without memory
 };
 
 struct Probe {

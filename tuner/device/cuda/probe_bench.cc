@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view cuda_ceilings_source;
@@ -112,8 +112,8 @@ absl::Status ProbeBench::Allocate() {
     if (array->bytes() == 0) continue;
     CUdeviceptr address = array->address();
     void* arguments[] = {&address};
-    RETURN_IF_ERROR(LaunchFunction(
-        randomise, static_cast<unsigned>(bytes / kWordBytes / 1024), 1024, arguments));
+    RETURN_IF_ERROR(LaunchFunction(randomise, static_cast<unsigned>(bytes / kWordBytes / 1024),
+                                   1024, arguments));
   }
   return context_->Synchronize();
 }
@@ -137,17 +137,16 @@ absl::Status ProbeBench::LaunchFunction(CUfunction function, unsigned blocks, un
   config.blockDimY = 1;
   config.blockDimZ = 1;
   config.hStream = context_->stream;
-  return context_->Check(
-      context_->driver.cuLaunchKernelEx(&config, function, arguments, nullptr),
-      "cuLaunchKernelEx");
+  return context_->Check(context_->driver.cuLaunchKernelEx(&config, function, arguments, nullptr),
+                         "cuLaunchKernelEx");
 }
 
 absl::Status ProbeBench::Launch(const Probe& probe, int rounds) {
   const DriverApi& driver = context_->driver;
   if (probe.shape == ProbeShape::kDriverCopy) {
-    return context_->Check(driver.cuMemcpyDtoDAsync(out_.address(), in_.address(), in_.bytes(),
-                                                    context_->stream),
-                           "cuMemcpyDtoDAsync");
+    return context_->Check(
+        driver.cuMemcpyDtoDAsync(out_.address(), in_.address(), in_.bytes(), context_->stream),
+        "cuMemcpyDtoDAsync");
   }
   if (probe.shape == ProbeShape::kMemset) {
     return context_->Check(
@@ -164,8 +163,7 @@ absl::Status ProbeBench::LaunchPart(const Probe& probe, size_t bytes) {
   return LaunchMemory(probe, function, std::min(bytes, in_.bytes()));
 }
 
-absl::Status ProbeBench::LaunchMemory(const Probe& probe, CUfunction function,
-                                      size_t part_bytes) {
+absl::Status ProbeBench::LaunchMemory(const Probe& probe, CUfunction function, size_t part_bytes) {
   CUdeviceptr in = in_.address();
   CUdeviceptr out = out_.address();
   CUdeviceptr third = third_.address();
@@ -173,8 +171,7 @@ absl::Status ProbeBench::LaunchMemory(const Probe& probe, CUfunction function,
   unsigned value = 0x5a5a5a5a;
   if (probe.shape == ProbeShape::kBulkCopy) {
     void* arguments[] = {&in, &out, &bytes};
-    return LaunchFunction(function,
-                          probe.blocks_per_sm * static_cast<unsigned>(context_->sm_count),
+    return LaunchFunction(function, probe.blocks_per_sm * static_cast<unsigned>(context_->sm_count),
                           probe.threads, arguments);
   }
   const size_t block_bytes =
@@ -220,8 +217,8 @@ absl::StatusOr<double> ProbeBench::Time(const Probe& probe, int rounds) {
       context_->Check(driver.cuEventRecord(events_[1], context_->stream), "cuEventRecord"));
   RETURN_IF_ERROR(context_->Synchronize());
   float milliseconds = 0;
-  RETURN_IF_ERROR(context_->Check(
-      driver.cuEventElapsedTime(&milliseconds, events_[0], events_[1]), "cuEventElapsedTime"));
+  RETURN_IF_ERROR(context_->Check(driver.cuEventElapsedTime(&milliseconds, events_[0], events_[1]),
+                                  "cuEventElapsedTime"));
   if (milliseconds <= 0) {
     return absl::InternalError("events say that a ceiling kernel took no time");
   }
@@ -274,15 +271,15 @@ absl::Status ProbeBench::CheckCopy() {
   ASSIGN_OR_RETURN(CUfunction differ, Find("differ"));
   ASSIGN_OR_RETURN(DeviceMemory count, DeviceMemory::Allocate(*context_, sizeof(uint64_t)));
   const DriverApi& driver = context_->driver;
-  RETURN_IF_ERROR(context_->Check(
-      driver.cuMemsetD8Async(count.address(), 0, count.bytes(), context_->stream),
-      "cuMemsetD8Async"));
+  RETURN_IF_ERROR(
+      context_->Check(driver.cuMemsetD8Async(count.address(), 0, count.bytes(), context_->stream),
+                      "cuMemsetD8Async"));
   CUdeviceptr in = in_.address();
   CUdeviceptr out = out_.address();
   CUdeviceptr result = count.address();
   void* arguments[] = {&in, &out, &result};
-  RETURN_IF_ERROR(LaunchFunction(
-      differ, static_cast<unsigned>(in_.bytes() / kWordBytes / 1024), 1024, arguments));
+  RETURN_IF_ERROR(LaunchFunction(differ, static_cast<unsigned>(in_.bytes() / kWordBytes / 1024),
+                                 1024, arguments));
   uint64_t words = 0;
   RETURN_IF_ERROR(context_->Check(
       driver.cuMemcpyDtoHAsync(&words, count.address(), sizeof(words), context_->stream),

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/metric_sets.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 

@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/device/cuda/ptx_linker.h"
 #include "tuner/device/cuda/ptx_module.h"
 #include "tuner/device/ptxas_log.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -51,10 +51,9 @@ absl::StatusOr<std::vector<EntryFacts>> PtxCompiler::EntriesOf(const CompilePlan
                                     [&](const EntryFacts& known) { return known.name == wanted; });
     if (entry == module.entries.end()) {
       const auto append = [](std::string* out, const EntryFacts& known) { *out += known.name; };
-      return absl::InvalidArgumentError(
-          absl::StrCat(plan.source_name, ": no .entry '", wanted, "'; it has: ",
-                       module.entries.empty() ? "none"
-                                              : absl::StrJoin(module.entries, ", ", append)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          plan.source_name, ": no .entry '", wanted, "'; it has: ",
+          module.entries.empty() ? "none" : absl::StrJoin(module.entries, ", ", append)));
     }
     entries.push_back(*entry);
   }
@@ -79,8 +78,8 @@ Artifact PtxCompiler::Link(const CompilePlan& plan) const {
 
 absl::StatusOr<Artifact> PtxCompiler::Compile(const CompilePlan& plan) {
   if (std::find(targets_.begin(), targets_.end(), plan.target) == targets_.end()) {
-    return Refused(Outcome::kInvalidConfig, absl::StrCat("PTX is not compiled for '", plan.target,
-                                                         "'"));
+    return Refused(Outcome::kInvalidConfig,
+                   absl::StrCat("PTX is not compiled for '", plan.target, "'"));
   }
   const auto begin = std::chrono::steady_clock::now();
   absl::StatusOr<std::vector<EntryFacts>> entries = EntriesOf(plan);

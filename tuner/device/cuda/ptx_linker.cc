@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/dynamic_library.h"
-#include "tuner/status_macros.h"
 
 #define TUNE_LINKER_FUNCTIONS(X) \
   X(nvJitLinkCreate)             \
@@ -42,9 +42,8 @@ std::string LogOf(void* handle, SizeOf size_of, TextOf text_of) {
 
 absl::StatusOr<PtxLinker> PtxLinker::Load(const Toolkit& toolkit) {
   const std::string remedy = "pip install nvidia-nvjitlink==13.0.*";
-  ASSIGN_OR_RETURN(
-      void* library,
-      OpenLibrary({"libnvJitLink.so.13", "libnvJitLink.so.12"}, toolkit.library_dirs, remedy));
+  ASSIGN_OR_RETURN(void* library, OpenLibrary({"libnvJitLink.so.13", "libnvJitLink.so.12"},
+                                              toolkit.library_dirs, remedy));
   PtxLinker linker;
   Api& api = linker.api_;
   TUNE_LINKER_FUNCTIONS(TUNE_FUNCTION_FIND)
@@ -78,9 +77,8 @@ PtxLinker::Result PtxLinker::Link(const std::string& name, const std::string& te
     result.cubin.resize(size);
     done = api_.nvJitLinkGetLinkedCubin(handle, result.cubin.data());
   }
-  result.log = absl::StrCat(
-      LogOf(handle, api_.nvJitLinkGetErrorLogSize, api_.nvJitLinkGetErrorLog),
-      LogOf(handle, api_.nvJitLinkGetInfoLogSize, api_.nvJitLinkGetInfoLog));
+  result.log = absl::StrCat(LogOf(handle, api_.nvJitLinkGetErrorLogSize, api_.nvJitLinkGetErrorLog),
+                            LogOf(handle, api_.nvJitLinkGetInfoLogSize, api_.nvJitLinkGetInfoLog));
   if (done != kSuccess) {
     result.cubin.clear();
     absl::StrAppend(&result.log, result.log.empty() ? "" : "\n", "nvJitLink: error ", done);

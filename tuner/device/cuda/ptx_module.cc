@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "tuner/device/cuda/ptx_parameters.h"
-#include "tuner/status_macros.h"
 
 namespace tune::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -166,8 +166,7 @@ absl::StatusOr<bool> RangeProfiler::RunPass(const Work& work) {
   RETURN_IF_ERROR(context_.Synchronize());
   TUNE_CUPTI_PARAMS(CUpti_RangeProfiler_Start_Params, start);
   start.pRangeProfilerObject = range_profiler_;
-  RETURN_IF_ERROR(
-      cupti_.Check(cupti_.cuptiRangeProfilerStart(&start), "cuptiRangeProfilerStart"));
+  RETURN_IF_ERROR(cupti_.Check(cupti_.cuptiRangeProfilerStart(&start), "cuptiRangeProfilerStart"));
   TUNE_CUPTI_PARAMS(CUpti_RangeProfiler_PushRange_Params, push);
   push.pRangeProfilerObject = range_profiler_;
   push.pRangeName = kRangeName;
@@ -189,8 +188,8 @@ absl::StatusOr<bool> RangeProfiler::RunPass(const Work& work) {
 absl::Status RangeProfiler::Decode(const std::vector<uint8_t>& counter_data) {
   TUNE_CUPTI_PARAMS(CUpti_RangeProfiler_DecodeData_Params, decode);
   decode.pRangeProfilerObject = range_profiler_;
-  RETURN_IF_ERROR(cupti_.Check(cupti_.cuptiRangeProfilerDecodeData(&decode),
-                               "cuptiRangeProfilerDecodeData"));
+  RETURN_IF_ERROR(
+      cupti_.Check(cupti_.cuptiRangeProfilerDecodeData(&decode), "cuptiRangeProfilerDecodeData"));
   TUNE_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo_Params, info);
   info.pCounterDataImage = counter_data.data();
   info.counterDataImageSize = counter_data.size();

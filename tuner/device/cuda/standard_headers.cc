@@ -23,17 +23,39 @@ namespace {
 
 constexpr std::string_view kBuiltIn = "#pragma once\n";
 // Of CUDA's own library, which is in the namespace cuda::std.
-constexpr const char* kOfCuda[] = {
-    "array",      "atomic",  "bit",     "chrono",   "complex",     "concepts", "functional",
-    "initializer_list", "iterator", "limits", "numeric", "optional", "ratio", "span",
-    "tuple",      "type_traits", "utility", "variant"};
+constexpr const char* kOfCuda[] = {"array",    "atomic",   "bit",        "chrono",
+                                   "complex",  "concepts", "functional", "initializer_list",
+                                   "iterator", "limits",   "numeric",    "optional",
+                                   "ratio",    "span",     "tuple",      "type_traits",
+                                   "utility",  "variant"};
 // Of the host's, which no kernel can use.
-constexpr const char* kOfHost[] = {
-    "condition_variable", "deque",     "exception", "filesystem", "fstream", "future",
-    "iomanip",            "iostream",  "istream",   "list",       "map",     "memory",
-    "mutex",              "ostream",   "queue",     "random",     "regex",   "set",
-    "sstream",            "stack",     "stdexcept", "string",     "string_view", "thread",
-    "unordered_map",      "unordered_set", "vector"};
+constexpr const char* kOfHost[] = {"condition_variable",
+                                   "deque",
+                                   "exception",
+                                   "filesystem",
+                                   "fstream",
+                                   "future",
+                                   "iomanip",
+                                   "iostream",
+                                   "istream",
+                                   "list",
+                                   "map",
+                                   "memory",
+                                   "mutex",
+                                   "ostream",
+                                   "queue",
+                                   "random",
+                                   "regex",
+                                   "set",
+                                   "sstream",
+                                   "stack",
+                                   "stdexcept",
+                                   "string",
+                                   "string_view",
+                                   "thread",
+                                   "unordered_map",
+                                   "unordered_set",
+                                   "vector"};
 
 std::string OfCuda(const std::string& name, bool has_library) {
   if (!has_library) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cuda/telemetry.h"
 
+#include "base/status_macros.h"
 #include "tuner/device/cuda/dynamic_library.h"
-#include "tuner/status_macros.h"
 
 // NVML's header is in the toolkit but not in the wheels; these few declarations are all we need
 // (docs.nvidia.com/deploy/nvml-api).
@@ -20,7 +20,7 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long
 int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count, void* processes);
 }
 
-#define TUNE_NVML_FUNCTIONS(X)        \
+#define TUNE_NVML_FUNCTIONS(X)                 \
   X(nvmlInit_v2)                               \
   X(nvmlSystemGetDriverVersion)                \
   X(nvmlDeviceGetHandleByPciBusId_v2)          \

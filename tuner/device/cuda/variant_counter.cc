@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -51,9 +51,8 @@ absl::Status VariantCounter::Count(const LoadedProgram& program, const CountRequ
   report.chip = profiler_.host().chip();
   report.reading_count = request.readings;
   const HasMetric has = [this](const std::string& base) { return profiler_.host().Has(base); };
-  const RangeProfiler::Work work = {
-      .prepare = [&] { return Prepare(program, request.cache_mode); },
-      .launch = [&] { return program.Launch(); }};
+  const RangeProfiler::Work work = {.prepare = [&] { return Prepare(program, request.cache_mode); },
+                                    .launch = [&] { return program.Launch(); }};
   const auto add = [&](const MetricGroup& group) -> absl::Status {
     const absl::Status counted = CountGroup(work, group, request.readings, report);
     if (counted.ok() || IsOfTheVariant(counted)) return counted;

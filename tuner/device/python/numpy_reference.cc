@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/host_call.h"
@@ -23,7 +24,6 @@
 #include "tuner/device/python/interpreters.h"
 #include "tuner/device/python/python_process.h"
 #include "tuner/device_profile.h"
-#include "tuner/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view numpy_probe;
@@ -125,8 +125,8 @@ class NumpyReference : public Compiler {
     ASSIGN_OR_RETURN(const PythonReply reply, process_->Ask(std::move(request)));
     if (TextIn(reply.about, "outcome") != "ok") {
       const std::string log = TextIn(reply.about, "log");
-      return Refused(Outcome::kCompileFailed, absl::StrCat(TextIn(reply.about, "message"),
-                                                           log.empty() ? "" : "\n", log));
+      return Refused(Outcome::kCompileFailed,
+                     absl::StrCat(TextIn(reply.about, "message"), log.empty() ? "" : "\n", log));
     }
     Artifact artifact;
     artifact.log = TextIn(reply.about, "log");
@@ -198,10 +198,9 @@ class NumpyReference : public Compiler {
 
   absl::Status EnsureProcess() {
     if (process_ != nullptr) return absl::OkStatus();
-    ASSIGN_OR_RETURN(process_,
-                     PythonProcess::Start(installation_.python,
-                                          std::string(embedded::numpy_reference_script), "numpy",
-                                          ScratchDir() + "/call"));
+    ASSIGN_OR_RETURN(process_, PythonProcess::Start(installation_.python,
+                                                    std::string(embedded::numpy_reference_script),
+                                                    "numpy", ScratchDir() + "/call"));
     return absl::OkStatus();
   }
 

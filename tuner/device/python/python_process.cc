@@ -19,7 +19,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tuner/status_macros.h"
+#include "base/status_macros.h"
 
 extern char** environ;
 
@@ -248,8 +248,7 @@ absl::StatusOr<std::vector<std::string>> PythonProcess::TryWalls() {
 absl::StatusOr<std::string> PythonProcess::Send(nlohmann::json& request) {
   ASSIGN_OR_RETURN(const std::string nonce, MakeNonce());
   request["nonce"] = nonce;
-  const std::string text =
-      request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (IsReadable(replies_)) {
     return absl::UnavailableError("the process of Python replied before it was asked");
   }
@@ -270,11 +269,11 @@ absl::StatusOr<PythonReply> PythonProcess::AwaitReply(const std::string& nonce) 
   absl::StatusOr<PythonReply> reply = ReadReply();
   if (absl::IsAborted(reply.status())) {
     ASSIGN_OR_RETURN(const nlohmann::json end, AwaitEnd());
-    return PythonReply{{{"outcome", "compile_failed"},
-                        {"log", TextIn(end, "log")},
-                        {"message", absl::StrCat("the process of Python ended by ",
-                                                 TextIn(end, "how"))}},
-                       ""};
+    return PythonReply{
+        {{"outcome", "compile_failed"},
+         {"log", TextIn(end, "log")},
+         {"message", absl::StrCat("the process of Python ended by ", TextIn(end, "how"))}},
+        ""};
   }
   if (!reply.ok()) return reply.status();
   if (TextIn(reply->about, "nonce") != nonce) return AnotherRequest();

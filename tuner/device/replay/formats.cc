@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/replay/format_readers.h"
 #include "tuner/device/replay/gzip.h"
-#include "tuner/status_macros.h"
 
 namespace tune::replay {
 namespace {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "tuner/device/replay/format_readers.h"
-#include "tuner/status_macros.h"
 
 namespace tune::replay {
 namespace {

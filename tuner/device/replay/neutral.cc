@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "tuner/device/replay/format_readers.h"
 #include "tuner/device/replay/gzip.h"
 #include "tuner/expression/expression.h"
-#include "tuner/status_macros.h"
 
 namespace tune::replay {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tuner/device/replay/replay_evaluator.h"
-#include "tuner/status_macros.h"
 
 namespace tune::replay {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "tuner/device/replay/format_readers.h"
 #include "tuner/expression/python_list.h"
-#include "tuner/status_macros.h"
 
 namespace tune::replay {
 namespace {
@@ -119,8 +119,7 @@ absl::StatusOr<RecordedTrial> ReadTrial(const Json& result, double file_ms) {
     if (spent > 0) evaluate += spent;
   }
   const Json& runtimes = Member(times, "runtimes");
-  const double runtimes_ms =
-      RuntimesMs(result, runtimes, LatencyMs(result, file_ms), file_ms);
+  const double runtimes_ms = RuntimesMs(result, runtimes, LatencyMs(result, file_ms), file_ms);
   // Kernel Tuner writes no time of benchmarking: it is that of the launches.
   const double launches_ms =
       Member(times, "benchmark").is_number() ? 0 : Sum(runtimes) * runtimes_ms;

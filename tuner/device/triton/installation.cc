@@ -8,10 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tuner/device/python/interpreters.h"
 #include "tuner/device/python/python_process.h"
-#include "tuner/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view triton_probe;
@@ -56,9 +56,9 @@ absl::StatusOr<Installation> Ask(const std::string& python) {
     return absl::FailedPreconditionError(absl::StrCat(python, " has no Triton"));
   }
   if (!IsRecent(found.version)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(python, " has Triton ", found.version, ", which is older than ", kMajorLeast,
-                     ".", kMinorLeast));
+    return absl::FailedPreconditionError(absl::StrCat(python, " has Triton ", found.version,
+                                                      ", which is older than ", kMajorLeast, ".",
+                                                      kMinorLeast));
   }
   std::vector<std::string> releases;
   found.programs.push_back(TextIn(about, "executable"));
@@ -93,10 +93,12 @@ absl::StatusOr<Installation> FindTriton() {
     reasons.emplace_back(found.status().message());
   }
   if (reasons.empty()) reasons.emplace_back("there is no python3 on PATH");
-  return absl::FailedPreconditionError(
-      absl::StrCat("no Python with Triton ", kMajorLeast, ".", kMinorLeast, " or later: ",
-                   absl::StrJoin(reasons, "; "), ". Install it (pip install triton), or name a "
-                   "Python that has it by --triton-python or ", kVariable));
+  return absl::FailedPreconditionError(absl::StrCat("no Python with Triton ", kMajorLeast, ".",
+                                                    kMinorLeast,
+                                                    " or later: ", absl::StrJoin(reasons, "; "),
+                                                    ". Install it (pip install triton), or name a "
+                                                    "Python that has it by --triton-python or ",
+                                                    kVariable));
 }
 
 }  // namespace tune::triton

@@ -12,13 +12,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/ptxas_log.h"
 #include "tuner/device/python/python_process.h"
 #include "tuner/device/triton/cubin.h"
 #include "tuner/kernel/kernel.h"
-#include "tuner/status_macros.h"
 
 namespace tune::embedded {
 extern const std::string_view triton_worker;
@@ -65,9 +65,8 @@ int64_t BytesOf(const std::string& type) {
   if (type.starts_with("*")) return kPointerBytes;
   if (type.starts_with("tensordesc<")) return kTensorMapBytes;
   constexpr std::pair<const char*, int64_t> kTypes[] = {
-      {"fp64", 8}, {"fp32", 4}, {"fp16", 2}, {"bf16", 2}, {"fp8e4nv", 1}, {"i1", 1},
-      {"i8", 1},   {"u8", 1},   {"i16", 2},  {"u16", 2},  {"i32", 4},  {"u32", 4},
-      {"i64", 8},  {"u64", 8}};
+      {"fp64", 8}, {"fp32", 4}, {"fp16", 2}, {"bf16", 2}, {"fp8e4nv", 1}, {"i1", 1},  {"i8", 1},
+      {"u8", 1},   {"i16", 2},  {"u16", 2},  {"i32", 4},  {"u32", 4},     {"i64", 8}, {"u64", 8}};
   for (const auto& [name, bytes] : kTypes) {
     if (type == name) return bytes;
   }
@@ -189,10 +188,9 @@ class TritonCompiler : public Compiler {
     const char* folder = getenv("TMPDIR");
     const std::string scratch =
         scratch_dir_.empty() ? (folder == nullptr ? "/tmp" : folder) : scratch_dir_;
-    ASSIGN_OR_RETURN(process_,
-                     PythonProcess::Start(installation_.python,
-                                          std::string(embedded::triton_worker), kind_,
-                                          absl::StrCat(scratch, "/", kind_), !RunsSources()));
+    ASSIGN_OR_RETURN(
+        process_, PythonProcess::Start(installation_.python, std::string(embedded::triton_worker),
+                                       kind_, absl::StrCat(scratch, "/", kind_), !RunsSources()));
     return absl::OkStatus();
   }
 
@@ -273,10 +271,9 @@ class TtirCompiler : public TritonCompiler {
     for (const ParameterFact& parameter : *entry.parameters) said.push_back(parameter.bytes);
     said.insert(said.end(), entry.launch->scratch.size(), kPointerBytes);
     if (*own == said) return "";
-    return absl::StrCat("the cubin's '", entry.name, "' takes parameters of ",
-                        absl::StrJoin(*own, ", "),
-                        " bytes; by the TTIR and Triton's version they should be of ",
-                        absl::StrJoin(said, ", "));
+    return absl::StrCat(
+        "the cubin's '", entry.name, "' takes parameters of ", absl::StrJoin(*own, ", "),
+        " bytes; by the TTIR and Triton's version they should be of ", absl::StrJoin(said, ", "));
   }
 };
 

@@ -19,7 +19,6 @@ std::unique_ptr<Compiler> MakeFrontEnd(Installation installation, std::string sc
 
 // Of Language::kTtir. The binary is a cubin, whose own list of parameters was compared with the
 // plan's arguments; the entry says how it is launched.
-std::unique_ptr<Compiler> MakeTtirCompiler(Installation installation,
-                                           std::string scratch_dir = "");
+std::unique_ptr<Compiler> MakeTtirCompiler(Installation installation, std::string scratch_dir = "");
 
 }  // namespace tune::triton

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which record answers for a problem: the rule of server/records/lookup, over one snapshot.
+"""Which record answers for a problem: the rule of lookup, over one snapshot.
 
 tests/data/lookup_cases.json holds cases that both must answer alike.
 """

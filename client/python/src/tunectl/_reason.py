@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where dims lie, and the sentence that comes with an answer: as server/records/lookup/reason.cc."""
+"""Where dims lie, and the sentence that comes with an answer: as lookup/reason.cc."""
 from __future__ import annotations
 
 import datetime

@@ -69,7 +69,7 @@ def place_by_records(asked: str, seen: Mapping[str, tuple[str, int]]) -> tuple[s
     """The name, the target and a note of a device that is none of this host: what the records tell of it.
 
     `seen` has of each recorded device its target and its newest record's number. By the rule of
-    server/records/lookup/place.h.
+    lookup/place.h.
     """
     if asked in seen:
         return asked, seen[asked][0], ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a TLS connection does not come about. gRPC says little more than that it failed; this tries the handshake
-once more, by itself, and says why, as client/tls_probe.cc does.
+once more, by itself, and says why, as client/connect/tls_probe.cc does.
 """
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ class CheckerTest : public RunnerTest {
         Source("check",
                "#include \"tune_check.h\"\nextern \"C\" __global__ void check(const float* x, "
                "const float* y, int n, TuneFaults* faults) {\n"
-               "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n" + body + "}\n");
+               "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n" +
+                   body + "}\n");
     source.headers = {{"tune_check.h", std::string(embedded::tune_check_header)}};
     BufferPlan judged = y;
     judged.role = Role::kInput;
-    plan.checker = {source, {Step("check", Grid(4, 256),
-                                  {x, judged, Int("n", kCount), Faults()})}};
+    plan.checker = {source, {Step("check", Grid(4, 256), {x, judged, Int("n", kCount), Faults()})}};
     plan.checker_binary = Compile(source);
     return runner_->Prepare(plan, "", /*seed=*/7);
   }
@@ -56,8 +56,8 @@ class CheckerTest : public RunnerTest {
   RunReport RunKernel(const std::string& value) {
     return Run("variant",
                "extern \"C\" __global__ void variant(const float* x, float* y, int n) {\n"
-               "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < n) y[i] = " + value +
-                   ";\n}\n",
+               "  const int i = blockIdx.x * 256 + threadIdx.x;\n  if (i < n) y[i] = " +
+                   value + ";\n}\n",
                Grid(4, 256));
   }
 
@@ -103,7 +103,8 @@ TEST_F(CheckerTest, HasItsOwnDynamicSharedMemory) {
                "extern \"C\" __global__ void variant(const float* x, float* y, int n) {\n"
                "  extern __shared__ float tile[];\n"
                "  const int i = blockIdx.x * 256 + threadIdx.x;\n"
-               "  if (i < n) tile[" + at + "] = x[i], y[i] = tile[" + at + "];\n}\n",
+               "  if (i < n) tile[" +
+                   at + "] = x[i], y[i] = tile[" + at + "];\n}\n",
                launch);
   };
   const RunReport within = run("threadIdx.x");

@@ -178,7 +178,10 @@ TEST_F(CpuCompilerTest, DamagedSharedObjectsTellNothing) {
   EXPECT_TRUE(ReadParameterFacts(variant.binary, "sample").has_value());
   EXPECT_FALSE(ReadParameterFacts(variant.binary, "other").has_value());
   EXPECT_FALSE(ReadParameterFacts("", "sample").has_value());
-  EXPECT_FALSE(ReadParameterFacts("\x7f" "ELF", "sample").has_value());
+  EXPECT_FALSE(ReadParameterFacts("\x7f"
+                                  "ELF",
+                                  "sample")
+                   .has_value());
   for (size_t size = 0; size < variant.binary.size(); size += 97) {
     (void)ReadParameterFacts(variant.binary.substr(0, size), "sample");
   }
@@ -192,14 +195,40 @@ TEST_F(CpuCompilerTest, DamagedSharedObjectsTellNothing) {
 // No option reaches the system's compiler, however it is spelt.
 TEST_F(CpuCompilerTest, RefusesEveryOption) {
   const std::string left = testing::TempDir() + "/left-behind";
-  for (const std::string& option : std::vector<std::string>{
-           "-fplugin=/tmp/evil.so", "-wrapper", "-B/tmp", "-specs=/tmp/specs", "@/tmp/file",
-           "-include", "/etc/passwd", "-I/", "-isystem/", "-iquote/", "-imacros", "-o" + left,
-           "-save-temps=" + left, "-dumpbase", "-dumpdir", "-fdump-tree-all=" + left,
-           "-fprofile-use=" + left, "-fprofile-generate", "--coverage", "-Wl,-Map=" + left,
-           "-Wa,-a=" + left, "-Xlinker", "-MF" + left, "-MD", "-fstack-usage", "-ftest-coverage",
-           "-L/tmp", "-lc", "-fuse-ld=/tmp/ld", "-E", "-x", "--sysroot=/", "-O2",
-           "--use_fast_math"}) {
+  for (const std::string& option : std::vector<std::string>{"-fplugin=/tmp/evil.so",
+                                                            "-wrapper",
+                                                            "-B/tmp",
+                                                            "-specs=/tmp/specs",
+                                                            "@/tmp/file",
+                                                            "-include",
+                                                            "/etc/passwd",
+                                                            "-I/",
+                                                            "-isystem/",
+                                                            "-iquote/",
+                                                            "-imacros",
+                                                            "-o" + left,
+                                                            "-save-temps=" + left,
+                                                            "-dumpbase",
+                                                            "-dumpdir",
+                                                            "-fdump-tree-all=" + left,
+                                                            "-fprofile-use=" + left,
+                                                            "-fprofile-generate",
+                                                            "--coverage",
+                                                            "-Wl,-Map=" + left,
+                                                            "-Wa,-a=" + left,
+                                                            "-Xlinker",
+                                                            "-MF" + left,
+                                                            "-MD",
+                                                            "-fstack-usage",
+                                                            "-ftest-coverage",
+                                                            "-L/tmp",
+                                                            "-lc",
+                                                            "-fuse-ld=/tmp/ld",
+                                                            "-E",
+                                                            "-x",
+                                                            "--sysroot=/",
+                                                            "-O2",
+                                                            "--use_fast_math"}) {
     CompilePlan plan = PlanOf("extern \"C\" __global__ void sample() {}\n");
     plan.options = {option};
     const Artifact variant = Compile(plan);
@@ -213,14 +242,13 @@ TEST_F(CpuCompilerTest, RefusesEveryOption) {
 // Options in the source's own text: what a compiler takes of them names no file.
 TEST_F(CpuCompilerTest, OptionsInTheSourceWriteAndReadNoFile) {
   const std::string left = testing::TempDir() + "/left-behind";
-  for (const std::string& option : std::vector<std::string>{
-           "-fdump-tree-all=" + left, "-fplugin=" + left, "-fprofile-use=" + left,
-           "-fdump-rtl-expand=" + left, "-save-temps", "-fopt-info-all=" + left,
-           "-fstack-usage", "-fcallgraph-info"}) {
-    for (const std::string& text :
-         {"#pragma GCC optimize(\"" + option + "\")\n",
-          "__attribute__((optimize(\"" + option + "\"))) void f() {}\n",
-          "#pragma GCC target(\"" + option + "\")\n"}) {
+  for (const std::string& option :
+       std::vector<std::string>{"-fdump-tree-all=" + left, "-fplugin=" + left,
+                                "-fprofile-use=" + left, "-fdump-rtl-expand=" + left, "-save-temps",
+                                "-fopt-info-all=" + left, "-fstack-usage", "-fcallgraph-info"}) {
+    for (const std::string& text : {"#pragma GCC optimize(\"" + option + "\")\n",
+                                    "__attribute__((optimize(\"" + option + "\"))) void f() {}\n",
+                                    "#pragma GCC target(\"" + option + "\")\n"}) {
       Compile(PlanOf(text + "extern \"C\" __global__ void sample() {}\n"));
       EXPECT_FALSE(std::filesystem::exists(left)) << text;
     }
@@ -238,8 +266,8 @@ TEST_F(CpuCompilerTest, RefusesWhatReadsOtherFiles) {
 }
 
 TEST_F(CpuCompilerTest, RefusesAssembly) {
-  const Artifact variant = Compile(
-      PlanOf("extern \"C\" __global__ void sample() { asm(\"nop\"); }\n"));
+  const Artifact variant =
+      Compile(PlanOf("extern \"C\" __global__ void sample() { asm(\"nop\"); }\n"));
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant.log, HasSubstr("sample.cu:1:"));
 }
@@ -248,11 +276,12 @@ TEST_F(CpuCompilerTest, RefusesAssembly) {
 TEST_F(CpuCompilerTest, RefusesAssemblyHiddenInASectionsName) {
   const std::string secret = testing::TempDir() + "/secret.txt";
   std::ofstream(secret) << "a secret of this host";
-  const Artifact variant = Compile(PlanOf(
-      "#define TEXT(x) TEXT2(x)\n#define TEXT2(x) #x\n#define PASTE(a, b) a##b\n"
-      "__attribute__((section(\".data\\n.\" TEXT(PASTE(inc, bin)) \" \\\"" + secret +
-      "\\\"\\n#\")))\nint stolen = 1;\n"
-      "extern \"C\" __global__ void sample(int* x) { *x = (&stolen)[1]; }\n"));
+  const Artifact variant =
+      Compile(PlanOf("#define TEXT(x) TEXT2(x)\n#define TEXT2(x) #x\n#define PASTE(a, b) a##b\n"
+                     "__attribute__((section(\".data\\n.\" TEXT(PASTE(inc, bin)) \" \\\"" +
+                     secret +
+                     "\\\"\\n#\")))\nint stolen = 1;\n"
+                     "extern \"C\" __global__ void sample(int* x) { *x = (&stolen)[1]; }\n"));
   std::filesystem::remove(secret);
   EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << variant.log;
   EXPECT_THAT(variant.log, HasSubstr("assembler"));
@@ -280,8 +309,8 @@ extern "C" __global__ void sample() {}
   const auto to = loaded.Find<uint8_t (*)(float)>("To");
   for (int bits = 0; bits < 127; ++bits) {
     const int exponent = bits >> 3;
-    const double value = exponent == 0 ? std::ldexp(bits & 7, -9)
-                                       : std::ldexp(8 + (bits & 7), exponent - 10);
+    const double value =
+        exponent == 0 ? std::ldexp(bits & 7, -9) : std::ldexp(8 + (bits & 7), exponent - 10);
     EXPECT_EQ(from(static_cast<uint8_t>(bits)), value) << bits;
     EXPECT_EQ(from(static_cast<uint8_t>(bits | 0x80)), -value) << bits;
     EXPECT_EQ(to(static_cast<float>(value)), bits);
@@ -324,19 +353,18 @@ extern "C" __global__ void sample() {}
     int mantissa_bits;
     int bias;
   };
-  const Format formats[] = {
-      {loaded.Find<float (*)(uint16_t)>("FromHalf"), loaded.Find<uint16_t (*)(float)>("ToHalf"),
-       10, 15},
-      {loaded.Find<float (*)(uint16_t)>("FromBrain"), loaded.Find<uint16_t (*)(float)>("ToBrain"),
-       7, 127}};
+  const Format formats[] = {{loaded.Find<float (*)(uint16_t)>("FromHalf"),
+                             loaded.Find<uint16_t (*)(float)>("ToHalf"), 10, 15},
+                            {loaded.Find<float (*)(uint16_t)>("FromBrain"),
+                             loaded.Find<uint16_t (*)(float)>("ToBrain"), 7, 127}};
   for (const Format& format : formats) {
     const int exponent_max = (1 << (15 - format.mantissa_bits)) - 1;
     auto value_of = [&](int bits) {
       const int exponent = (bits & 0x7fff) >> format.mantissa_bits;
       const int mantissa = bits & ((1 << format.mantissa_bits) - 1);
       const int leading = exponent == 0 ? 0 : 1 << format.mantissa_bits;
-      const double size = std::ldexp(leading + mantissa, std::max(exponent, 1) - format.bias -
-                                                             format.mantissa_bits);
+      const double size = std::ldexp(leading + mantissa,
+                                     std::max(exponent, 1) - format.bias - format.mantissa_bits);
       return (bits & 0x8000) != 0 ? -size : size;
     };
     int wrong = 0;
@@ -356,8 +384,8 @@ extern "C" __global__ void sample() {}
       }
       wrong += value != value_of(bits);
       // Half way to the next one rounds to the even one; a little less or more does not.
-      if (exponent == exponent_max - 1 && (bits & ((1 << format.mantissa_bits) - 1)) ==
-                                              (1 << format.mantissa_bits) - 1) {
+      if (exponent == exponent_max - 1 &&
+          (bits & ((1 << format.mantissa_bits) - 1)) == (1 << format.mantissa_bits) - 1) {
         continue;
       }
       const double half_way = (value_of(bits) + value_of(bits + 1)) / 2;

@@ -32,7 +32,8 @@ class ResultsTest : public RunnerTest {
         Run("variant",
             "extern \"C\" __global__ void variant" + head +
                 "  const int t = threadIdx.x;\n  const unsigned all = 0xffffffffu;\n"
-                "  x += blockIdx.x * 256; y += blockIdx.x * 256;\n" + variant + "}\n",
+                "  x += blockIdx.x * 256; y += blockIdx.x * 256;\n" +
+                variant + "}\n",
             Grid(kBlocks, kThreads, shared_bytes));
     EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
   }
@@ -178,9 +179,9 @@ TEST_F(ResultsTest, IndicesInThreeDimensions) {
     int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
     out[block * blockDim.x * blockDim.y * blockDim.z + thread] = block * 30 + thread; })";
-  ASSERT_TRUE(Prepare("reference", reference, Grid(1, 1),
-                      {Buffer("out", 720, Role::kOutput, DType::kI32)})
-                  .ok());
+  ASSERT_TRUE(
+      Prepare("reference", reference, Grid(1, 1), {Buffer("out", 720, Role::kOutput, DType::kI32)})
+          .ok());
   LaunchPlan launch;
   launch.grid = {4, 3, 2};
   launch.block = {5, 3, 2};
@@ -194,13 +195,12 @@ TEST_F(ResultsTest, WhatASwitchCosts) {
   const char* kernel = R"(extern "C" __global__ void meet(int* out) {
     for (int i = 0; i < 1000; ++i) __syncthreads();
     out[threadIdx.x] = 0; })";
-  ASSERT_TRUE(Prepare("reference", reference, Grid(1, 1),
-                      {Buffer("out", 256, Role::kOutput, DType::kI32)})
-                  .ok());
+  ASSERT_TRUE(
+      Prepare("reference", reference, Grid(1, 1), {Buffer("out", 256, Role::kOutput, DType::kI32)})
+          .ok());
   const RunReport report = Run("meet", kernel, Grid(1, 256));
   ASSERT_EQ(report.outcome, Outcome::kOk) << report.message;
-  RecordProperty("ns_per_switch",
-                 std::to_string(report.samples_ns.back() / (1000.0 * kThreads)));
+  RecordProperty("ns_per_switch", std::to_string(report.samples_ns.back() / (1000.0 * kThreads)));
 }
 
 }  // namespace

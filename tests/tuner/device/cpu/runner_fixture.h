@@ -76,8 +76,7 @@ class RunnerTest : public testing::Test {
   }
 
   RunReport Run(const Program& program) {
-    absl::StatusOr<RunReport> report =
-        runner_->Run({.program = program, .policy = policy_});
+    absl::StatusOr<RunReport> report = runner_->Run({.program = program, .policy = policy_});
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *report : RunReport();
   }

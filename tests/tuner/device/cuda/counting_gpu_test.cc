@@ -56,9 +56,9 @@ TEST_F(CountingGpuTest, RereadingShows) {
   const CountReport once = Count(Doubling(kGood), MetricSet::kDefault);
   SKIP_WITHOUT_COUNTERS(once);
   // Every element is read by a second block, half the array away.
-  const CountReport twice = Count(
-      Doubling("long long j = (i + n / 2) % n; if (i < n) y[i] = 2.0f * x[i] + 0.0f * x[j];"),
-      MetricSet::kDefault);
+  const CountReport twice =
+      Count(Doubling("long long j = (i + n / 2) % n; if (i < n) y[i] = 2.0f * x[i] + 0.0f * x[j];"),
+            MetricSet::kDefault);
   ASSERT_EQ(twice.outcome, Outcome::kOk) << twice.message;
   EXPECT_NEAR(twice.quantities.at("dram_read") / once.quantities.at("dram_read"), 2.0, 0.1);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cubins as sources, as far as they go without a GPU: NVRTC makes some, which are read.
+#include "tuner/device/cuda/cubin_compiler.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
-#include "tuner/device/cuda/cubin_compiler.h"
 #include "tuner/device/cuda/cubin_module.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 

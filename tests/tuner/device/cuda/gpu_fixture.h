@@ -70,10 +70,10 @@ class GpuTest : public testing::Test {
     ProblemPlan plan;
     plan.buffers = {Buffer("x", DType::kF32, count, Role::kInput),
                     Buffer("y", DType::kF32, count, Role::kOutput)};
-    plan.reference.steps = {{.launch = Launch1d("reference", count, 256),
-                             .args = {plan.buffers[0],
-                                      Buffer("y", DType::kF64, count, Role::kOutput),
-                                      ScalarPlan{"n", DType::kI64, Value(count)}}}};
+    plan.reference.steps = {
+        {.launch = Launch1d("reference", count, 256),
+         .args = {plan.buffers[0], Buffer("y", DType::kF64, count, Role::kOutput),
+                  ScalarPlan{"n", DType::kI64, Value(count)}}}};
     plan.tolerances = {{DType::kF32, {1e-6, 1e-6}}};
     const std::string binary = CompileText(R"(
 extern "C" __global__ void reference(const float* x, double* y, long long n) {
@@ -99,7 +99,7 @@ extern "C" __global__ void reference(const float* x, double* y, long long n) {
 extern "C" __global__ void variant(float* x, float* y, long long n) {
   long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
 )" + body + "\n}",
-                                 "variant");
+                                         "variant");
     request.program.steps = {{.launch = Launch1d("variant", count_, 256),
                               .args = {Buffer("x", DType::kF32, count_, Role::kInput),
                                        Buffer("y", DType::kF32, count_, Role::kOutput),

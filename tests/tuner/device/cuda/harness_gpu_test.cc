@@ -242,8 +242,8 @@ TEST_F(HarnessGpuTest, SpecialValuesAreJudgedAsTheHostJudgesThem) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kLargest = std::numeric_limits<float>::max();
   constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
-  const std::vector<float> specials = {0.0f,      -0.0f,     1.0f,       -1.0f,      5.0f,
-                                       1e-3f,     kDenormal, -kDenormal, kLargest,   -kLargest,
+  const std::vector<float> specials = {0.0f,      -0.0f,      1.0f,         -1.0f,    5.0f,
+                                       1e-3f,     kDenormal,  -kDenormal,   kLargest, -kLargest,
                                        kInfinity, -kInfinity, std::nanf("")};
   const TolerancePlan kTolerances[] = {{},
                                        {.rtol = 1e-6},

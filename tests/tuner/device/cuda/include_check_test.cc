@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/source/source_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "tuner/device/cuda/nvrtc_compiler.h"
+#include "tuner/source/source_check.h"
 
 namespace tune::cuda {
 namespace {
@@ -83,9 +82,8 @@ TEST(CheckIncludesTest, NamesReachNothingBesideTheRequest) {
   absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
   ASSERT_TRUE(compiler.ok()) << compiler.status();
   // The working directory holds this test's build files.
-  absl::StatusOr<Artifact> variant =
-      (*compiler)->Compile(PlanFor(
-          "#include \"CTestTestfile.cmake\"\nextern \"C\" __global__ void kernel() {}\n"));
+  absl::StatusOr<Artifact> variant = (*compiler)->Compile(
+      PlanFor("#include \"CTestTestfile.cmake\"\nextern \"C\" __global__ void kernel() {}\n"));
   ASSERT_TRUE(variant.ok()) << variant.status();
   EXPECT_EQ(variant->outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant->log, HasSubstr("open source file"));

@@ -69,7 +69,8 @@ TEST_F(NvrtcCompilerTest, CompilesForEveryTargetWeShip) {
     plan.defines = {{"BLOCK", "256"}};
     Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
-    EXPECT_THAT(variant.binary, StartsWith("\x7f" "ELF"));
+    EXPECT_THAT(variant.binary, StartsWith("\x7f"
+                                           "ELF"));
     EXPECT_GT(variant.resources.registers, 0);
     EXPECT_EQ(variant.resources.static_shared_bytes, 1024);
     EXPECT_EQ(variant.resources.spill_bytes, 0);
@@ -185,7 +186,8 @@ extern "C" __global__ void scale(int* x) { *x = 1; }
 void launch(int* x) {
   cudaMalloc(&x, 4);
   scale<<<1, 1>>>(x);
-})")).log;
+})"))
+                              .log;
   EXPECT_THAT(log,
               StartsWith("scale.cu:4: cudaMalloc...: a kernel's source has no code of the host"));
   EXPECT_THAT(log, Not(HasSubstr("warning"))) << "CUDA's own headers have nothing to say";
@@ -193,13 +195,15 @@ void launch(int* x) {
               StartsWith("scale.cu:2: __nv_bfloat16: its header is missing: #include "
                          "<cuda_bf16.h>"));
   EXPECT_THAT(Compile(PlanFor("texture<float, 2> t;\n"
-                              "extern \"C\" __global__ void scale(int* x) { *x = 1; }")).log,
+                              "extern \"C\" __global__ void scale(int* x) { *x = 1; }"))
+                  .log,
               StartsWith("scale.cu:1: texture: CUDA has no texture references any more"));
 }
 
 TEST_F(NvrtcCompilerTest, FindsHeadersOfTheRequest) {
-  CompilePlan plan = PlanFor("#include \"factor.h\"\n"
-                             "extern \"C\" __global__ void scale(int* x) { *x *= kFactor; }");
+  CompilePlan plan = PlanFor(
+      "#include \"factor.h\"\n"
+      "extern \"C\" __global__ void scale(int* x) { *x *= kFactor; }");
   EXPECT_EQ(Compile(plan).outcome, Outcome::kCompileFailed);
   plan.headers = {{"factor.h", "constexpr int kFactor = 3;"}};
   Artifact variant = Compile(plan);
@@ -329,13 +333,30 @@ TEST(PtxParametersTest, ReadsPointersAndArrays) {
 
 // What NVRTC 12 and 13 take and would read or write files by.
 TEST_F(NvrtcCompilerTest, RefusesOptionsThatNameFiles) {
-  for (const char* option :
-       {"--pch", "--create-pch=/tmp/x.pch", "--use-pch=/tmp/x.pch", "--pch-dir=/tmp",
-        "--pch-dir /tmp", "-I/etc", "--include-path=/etc", "--pre-include=/etc/passwd",
-        "-include=/etc/passwd", "--time=/tmp/x", "--fdevice-time-trace=/tmp/x", "--device-debug",
-        "-G", "--dlto", "--ptxas-options=-o/tmp/x", "-Xptxas=-o", "--keep",
-        "--no-source-include", "--gpu-architecture=sm_70", "-arch=sm_70", "-DX", "@/tmp/x",
-        "--relocatable-device-code=true", "--optimization-info=inline"}) {
+  for (const char* option : {"--pch",
+                             "--create-pch=/tmp/x.pch",
+                             "--use-pch=/tmp/x.pch",
+                             "--pch-dir=/tmp",
+                             "--pch-dir /tmp",
+                             "-I/etc",
+                             "--include-path=/etc",
+                             "--pre-include=/etc/passwd",
+                             "-include=/etc/passwd",
+                             "--time=/tmp/x",
+                             "--fdevice-time-trace=/tmp/x",
+                             "--device-debug",
+                             "-G",
+                             "--dlto",
+                             "--ptxas-options=-o/tmp/x",
+                             "-Xptxas=-o",
+                             "--keep",
+                             "--no-source-include",
+                             "--gpu-architecture=sm_70",
+                             "-arch=sm_70",
+                             "-DX",
+                             "@/tmp/x",
+                             "--relocatable-device-code=true",
+                             "--optimization-info=inline"}) {
     CompilePlan plan = PlanFor("extern \"C\" __global__ void scale(int* x) { *x = 1; }");
     plan.options = {option};
     const Artifact variant = Compile(plan);

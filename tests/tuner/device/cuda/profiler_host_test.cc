@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of every chip that CUPTI's host library knows, without a GPU: names, aliases, passes.
+#include "tuner/device/cuda/profiler_host.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 
 #include "tuner/device/cuda/cupti_api.h"
 #include "tuner/device/cuda/metric_sets.h"
-#include "tuner/device/cuda/profiler_host.h"
 #include "tuner/device/cuda/toolkit.h"
 
 namespace tune::cuda {
@@ -130,8 +131,8 @@ TEST_F(ProfilerHostTest, AnUnknownChipIsRefused) {
 
 TEST_F(ProfilerHostTest, AnUnknownMetricIsLeftOutAlone) {
   const ProfilerHost host = Host("GH100");
-  absl::StatusOr<CounterConfig> config = host.Configure(
-      {"dram__bytes_read.sum", "dram__bytes_op_read.sum", "lts__t_bytes.sum"}, 24);
+  absl::StatusOr<CounterConfig> config =
+      host.Configure({"dram__bytes_read.sum", "dram__bytes_op_read.sum", "lts__t_bytes.sum"}, 24);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->metrics(), ElementsAre("dram__bytes_read.sum", "lts__t_bytes.sum"));
   ASSERT_THAT(config->left_out(), SizeIs(1));

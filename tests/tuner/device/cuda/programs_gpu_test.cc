@@ -47,15 +47,15 @@ class ProgramsGpuTest : public GpuTest {
     plan.reference.steps = {{.launch = Launch1d("reference", 1, 1),
                              .args = {x_, Buffer("y", DType::kF64, 1, Role::kOutput), N()}}};
     plan.tolerances = {{DType::kF32, {1e-4, 1e-4}}};
-    const absl::Status prepared =
-        runner().Prepare(plan, CompileText(R"(
+    const absl::Status prepared = runner().Prepare(plan,
+                                                   CompileText(R"(
 extern "C" __global__ void reference(const float* x, double* y, long long n) {
   double sum = 0;
   for (long long i = 0; i < n; ++i) sum += x[i];
   y[0] = sum;
 })",
-                                           "reference"),
-                         /*seed=*/7);
+                                                               "reference"),
+                                                   /*seed=*/7);
     ASSERT_TRUE(prepared.ok()) << prepared;
   }
 

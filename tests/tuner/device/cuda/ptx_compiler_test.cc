@@ -101,14 +101,14 @@ TEST(PtxModule, SaysWhereItIsWrong) {
 }
 
 TEST(PtxTarget, RunsOnWhatIsNotOlder) {
-  for (const auto& [ptx, target] : {std::pair("sm_70", "sm_90a"), std::pair("sm_90", "sm_90"),
-                                    std::pair("sm_90a", "sm_90a"), std::pair("sm_100f", "sm_103a"),
-                                    std::pair("sm_90", "sm_120")}) {
+  for (const auto& [ptx, target] :
+       {std::pair("sm_70", "sm_90a"), std::pair("sm_90", "sm_90"), std::pair("sm_90a", "sm_90a"),
+        std::pair("sm_100f", "sm_103a"), std::pair("sm_90", "sm_120")}) {
     EXPECT_TRUE(CheckPtxTarget(ptx, target).ok()) << ptx << " on " << target;
   }
-  for (const auto& [ptx, target] : {std::pair("sm_100", "sm_90a"), std::pair("sm_90a", "sm_90"),
-                                    std::pair("sm_90a", "sm_100a"), std::pair("sm_100f", "sm_120"),
-                                    std::pair("compute", "sm_90")}) {
+  for (const auto& [ptx, target] :
+       {std::pair("sm_100", "sm_90a"), std::pair("sm_90a", "sm_90"), std::pair("sm_90a", "sm_100a"),
+        std::pair("sm_100f", "sm_120"), std::pair("compute", "sm_90")}) {
     EXPECT_FALSE(CheckPtxTarget(ptx, target).ok()) << ptx << " on " << target;
   }
 }
@@ -183,7 +183,9 @@ TEST_F(PtxCompilerTest, TheExampleBecomesCubinsThatItsStepsFit) {
       EXPECT_TRUE(FitSteps(artifact, plan).ok()) << FitSteps(artifact, plan);
       EXPECT_FALSE(artifact.resources.binary_sha256.empty());
       if (compiler_->Version() == "driver") continue;
-      EXPECT_TRUE(absl::StartsWith(artifact.binary, "\x7f" "ELF"));
+      EXPECT_TRUE(absl::StartsWith(artifact.binary,
+                                   "\x7f"
+                                   "ELF"));
       EXPECT_GT(artifact.resources.registers, 0) << artifact.log;
       plan.steps[0].launch.block[0] = 2048;
       EXPECT_THAT(std::string(FitSteps(artifact, plan).message()),
@@ -191,8 +193,7 @@ TEST_F(PtxCompilerTest, TheExampleBecomesCubinsThatItsStepsFit) {
                             "most 1024"));
       plan.steps[0].launch.block[0] = 128;
       plan.steps[0].args.pop_back();
-      EXPECT_THAT(std::string(FitSteps(artifact, plan).message()),
-                  HasSubstr("takes 4 parameters"));
+      EXPECT_THAT(std::string(FitSteps(artifact, plan).message()), HasSubstr("takes 4 parameters"));
     }
   }
 }

@@ -176,7 +176,7 @@ extern "C" __global__ void variant(const float* x, float* y, long long n, float*
   __syncthreads();
   for (long long i = threadIdx.x; i < n; i += blockDim.x) y[i] = scratch[threadIdx.x] * x[i];
 })",
-                                 "variant");
+                                         "variant");
     request.program.steps[0].launch.entry = "variant";
     request.program.steps[0].launch.block = {256, 1, 1};
     request.program.steps[0].args = Doubling(kGood).program.steps[0].args;
@@ -214,7 +214,7 @@ extern "C" __global__ void variant(__nv_bfloat16* y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < 5001) y[i] = __float2bfloat16(__bfloat162float(y[i]) * 3.0f + 1.0f);
 })",
-                               "variant");
+                                       "variant");
   request.program.steps[0].launch = Launch1d("variant", 5001, 128);
   request.program.steps[0].args = {plan.buffers[0]};
   for (CacheMode mode : {CacheMode::kCold, CacheMode::kWarm}) {
@@ -293,9 +293,9 @@ TEST_F(ResultsGpuTest, CopiesThroughTensorMaps) {
   ProblemPlan plan;
   plan.buffers = {Buffer("x", DType::kBF16, kRows * kColumns, Role::kInput),
                   Buffer("y", DType::kBF16, kRows * kColumns, Role::kOutput)};
-  plan.reference.steps = {{.launch = Launch1d("reference", kRows * kColumns, 256),
-                           .args = {plan.buffers[0],
-                                    Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)}}};
+  plan.reference.steps = {
+      {.launch = Launch1d("reference", kRows * kColumns, 256),
+       .args = {plan.buffers[0], Buffer("y", DType::kF32, kRows * kColumns, Role::kOutput)}}};
   absl::Status status = runner().Prepare(plan,
                                          CompileText(R"(
 extern "C" __global__ void reference(const unsigned short* x, float* y) {

@@ -6,8 +6,8 @@
 
 #include "tuner/device/cuda/activity_clock.h"
 #include "tuner/device/cuda/cuda_runner.h"
-#include "tuner/device/ptxas_log.h"
 #include "tuner/device/cuda/tensor_map.h"
+#include "tuner/device/ptxas_log.h"
 
 namespace tune::cuda {
 namespace {
@@ -121,10 +121,9 @@ TEST(SampleDurationsTest, GoFromTheFirstStartToTheLastEnd) {
 }
 
 TEST(SampleDurationsTest, CountOnlyTheMemsetsOfTheProgram) {
-  const std::vector<ActivityRecord> records = {Memset(1, 5),   Memset(7, 8),   Kernel(10, 20),
-                                               Memset(21, 22), Kernel(25, 40), Memset(41, 43),
-                                               Memset(47, 48), Kernel(50, 60), Memset(61, 62),
-                                               Kernel(63, 90)};
+  const std::vector<ActivityRecord> records = {
+      Memset(1, 5),   Memset(7, 8),   Kernel(10, 20), Memset(21, 22), Kernel(25, 40),
+      Memset(41, 43), Memset(47, 48), Kernel(50, 60), Memset(61, 62), Kernel(63, 90)};
   EXPECT_THAT(*SampleDurations(records, 2, {.kernels = 2, .leading_memsets = 1}),
               ElementsAre(33, 43));
   EXPECT_THAT(*SampleDurations(records, 2, {.kernels = 2, .leading_memsets = 2}),

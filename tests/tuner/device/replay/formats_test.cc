@@ -187,11 +187,13 @@ TEST(FormatsTest, T4UnitsAndInvalidity) {
 TEST(FormatsTest, T4WithoutATimeOfBenchmarkingHasThatOfItsLaunches) {
   const auto seconds = [](const std::string& metadata, const std::string& benchmark,
                           const std::string& runtimes) {
-    auto read = ReadRecording({{"results.json", absl::StrCat(
-        R"({"schema_version": "1.0.0", )", metadata, R"( "results": [
+    auto read = ReadRecording(
+        {{"results.json",
+          absl::StrCat(R"({"schema_version": "1.0.0", )", metadata, R"( "results": [
         {"configuration": {"a": 1}, "invalidity": "correct", "correctness": 1,
-         "times": {"compilation_time": 400, "validation": 300, )", benchmark, R"("runtimes": )",
-        runtimes, R"(}, "measurements": [{"name": "time", "value": 1000, "unit": "ms"}],
+         "times": {"compilation_time": 400, "validation": 300, )",
+                       benchmark, R"("runtimes": )", runtimes,
+                       R"(}, "measurements": [{"name": "time", "value": 1000, "unit": "ms"}],
          "objectives": ["time"]}]})")}});
     EXPECT_TRUE(read.ok()) << read.status();
     return read.ok() ? read->trials[0].evaluate_seconds : -1;

@@ -123,7 +123,10 @@ TEST_F(TritonCompilerTest, MakesCubinsForEveryGeneration) {
   for (const std::string target : {"sm_80", "sm_90", "sm_90a", "sm_100"}) {
     const Artifact artifact = Whole(Plan(kSource, target));
     ASSERT_EQ(artifact.outcome, Outcome::kOk) << target << ": " << artifact.log;
-    EXPECT_TRUE(absl::StartsWith(artifact.binary, "\x7f" "ELF")) << target;
+    EXPECT_TRUE(absl::StartsWith(artifact.binary,
+                                 "\x7f"
+                                 "ELF"))
+        << target;
     EXPECT_GT(artifact.resources.registers, 0) << target;
     ASSERT_EQ(artifact.entries.size(), 1u);
     const EntryFacts& entry = artifact.entries[0];
@@ -175,13 +178,18 @@ class DescriptorTest : public TritonCompilerTest {
  protected:
   static CompilePlan DescriptorPlan(const std::string& target) {
     CompilePlan plan = Plan(kDescriptors, target);
-    plan.arguments = {{"x", "tensordesc<bf16[64, 128]>"}, {"y", "tensordesc<bf16[64, 128]>"},
-                      {"n", "i32", 16}};
+    plan.arguments = {
+        {"x", "tensordesc<bf16[64, 128]>"}, {"y", "tensordesc<bf16[64, 128]>"}, {"n", "i32", 16}};
     return plan;
   }
   static BufferPlan Matrix(const std::string& name, Role role) {
-    return {.name = name, .dtype = DType::kBF16, .count = 640 * 256, .role = role,
-            .shape = {640, 256}, .block_shape = {64, 128}, .nan_padding = true};
+    return {.name = name,
+            .dtype = DType::kBF16,
+            .count = 640 * 256,
+            .role = role,
+            .shape = {640, 256},
+            .block_shape = {64, 128},
+            .nan_padding = true};
   }
   // The args that the step has once it fits what was compiled.
   static std::vector<ArgPlan> Fitted(const std::string& target) {
@@ -212,8 +220,10 @@ TEST_F(DescriptorTest, BecomesAMapAndItsSizes) {
     EXPECT_EQ(map.swizzle_bytes, 128);
     EXPECT_THAT(map.box, ElementsAre(64, 64));
     EXPECT_TRUE(map.nan_padding);
-    for (const auto& [i, dtype, value] : {std::tuple{1, DType::kI32, 640}, {2, DType::kI32, 256},
-                                          {3, DType::kI64, 256}, {4, DType::kI64, 1}}) {
+    for (const auto& [i, dtype, value] : {std::tuple{1, DType::kI32, 640},
+                                          {2, DType::kI32, 256},
+                                          {3, DType::kI64, 256},
+                                          {4, DType::kI64, 1}}) {
       const auto& scalar = std::get<ScalarPlan>(args[static_cast<size_t>(i)]);
       EXPECT_EQ(scalar.dtype, dtype) << scalar.name;
       EXPECT_EQ(scalar.value, Value(int64_t{value})) << scalar.name;
@@ -268,8 +278,8 @@ TEST_F(TritonCompilerTest, WhatIsKnownOfArgumentsReachesTheKernel) {
   // An integer that is 1 is a constant, unless the source does not want it.
   plan.arguments[0].is_one = true;
   EXPECT_EQ(Front(plan).entries[0].parameters->size(), 2u);
-  CompilePlan unspecialized = Plan(With("@triton.jit\ndef scale(",
-                                        "@triton.jit(do_not_specialize=[\"n\"])\ndef scale("));
+  CompilePlan unspecialized =
+      Plan(With("@triton.jit\ndef scale(", "@triton.jit(do_not_specialize=[\"n\"])\ndef scale("));
   unspecialized.arguments = plan.arguments;
   EXPECT_EQ(Front(unspecialized).entries[0].parameters->size(), 3u);
   // Options are compiled with, the default of a parameter too.
@@ -359,8 +369,8 @@ class Scale(torch.autograd.Function):
   EXPECT_THAT(Front(plan).log,
               testing::AllOf(StartsWith("scale.py:2: "), HasSubstr("somewhere.ops.shapes.doubled"),
                              HasSubstr("modules that are not there: somewhere, torch")));
-  plan.headers = {{"shapes.py",
-                   "import triton\n\n\n@triton.jit\ndef doubled(value):\n    return value * 2\n"}};
+  plan.headers = {
+      {"shapes.py", "import triton\n\n\n@triton.jit\ndef doubled(value):\n    return value * 2\n"}};
   EXPECT_EQ(Front(plan).outcome, Outcome::kOk) << Front(plan).log;
 
   ExpectFailure(absl::StrCat("import torch\nif torch.cuda.is_available():\n    pass\n", kSource),
@@ -380,8 +390,9 @@ TEST_F(TritonCompilerTest, AFunctionGetsWhatItsLauncherWouldGiveIt) {
            "def scale(x, y, n, bias, BLOCK: tl.constexpr, EVEN: tl.constexpr, "
            "num_warps: tl.constexpr,");
   CompilePlan plan = Plan(absl::StrReplaceAll(
-      source, {{"    at = tl", "    tl.static_assert(bias is None and EVEN and num_warps == 4)\n"
-                               "    at = tl"}}));
+      source, {{"    at = tl",
+                "    tl.static_assert(bias is None and EVEN and num_warps == 4)\n"
+                "    at = tl"}}));
   EXPECT_THAT(Front(plan).log, HasSubstr("parameter 'bias' of 'scale' is no arg"));
   plan.defines.push_back({"bias", "'None'"});
   plan.defines.push_back({"EVEN", "True"});

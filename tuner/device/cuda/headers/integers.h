@@ -3,20 +3,20 @@
 // both may be included.
 #pragma once
 
-#define TUNE_INTEGERS(bits, type)        \
-  using int##bits##_t = signed type;     \
-  using uint##bits##_t = unsigned type;  \
+#define TUNE_INTEGERS(bits, type)             \
+  using int##bits##_t = signed type;          \
+  using uint##bits##_t = unsigned type;       \
   using int_fast##bits##_t = signed type;     \
   using uint_fast##bits##_t = unsigned type;  \
   using int_least##bits##_t = signed type;    \
   using uint_least##bits##_t = unsigned type; \
-  namespace std {                        \
-  using ::int##bits##_t;                 \
-  using ::uint##bits##_t;                \
-  using ::int_fast##bits##_t;            \
-  using ::uint_fast##bits##_t;           \
-  using ::int_least##bits##_t;           \
-  using ::uint_least##bits##_t;          \
+  namespace std {                             \
+  using ::int##bits##_t;                      \
+  using ::uint##bits##_t;                     \
+  using ::int_fast##bits##_t;                 \
+  using ::uint_fast##bits##_t;                \
+  using ::int_least##bits##_t;                \
+  using ::uint_least##bits##_t;               \
   }
 TUNE_INTEGERS(8, char)
 TUNE_INTEGERS(16, short)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/secret_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
+#include "base/status_macros.h"
+
+namespace tune {
+namespace {
+
+constexpr size_t kSecretBytesMax = 64 << 10;
+
+absl::Status CheckPrivate(const std::string& path, const struct stat& file) {
+  const bool own = file.st_uid == geteuid() || file.st_uid == 0;
+  const mode_t others = file.st_uid == 0 ? S_IRWXO : S_IRWXG | S_IRWXO;
+  if (own && (file.st_mode & others) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("'", path, "' holds a secret and ",
+                   own ? "others may read it, so it is not used: chmod 600 " + path
+                       : absl::StrCat("belongs to user ", file.st_uid, ", so it is not used")));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSecret(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat state = {};
+  if (!file.ok() || fstat(file.get(), &state) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
+  }
+  if (!S_ISREG(state.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no file"));
+  }
+  RETURN_IF_ERROR(CheckPrivate(path, state));
+  std::string text(kSecretBytesMax + 1, '\0');
+  const ssize_t got = read(file.get(), text.data(), text.size());
+  if (got < 0 || static_cast<size_t>(got) > kSecretBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' cannot be read, or is too long for a secret"));
+  }
+  text.resize(static_cast<size_t>(got));
+  return text;
+}
+
+}  // namespace tune

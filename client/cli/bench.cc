@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl bench KERNEL...: configs as Google Benchmark cases, so that its flags, its JSON and what
+// reads them keep working. The times are the device's own, from the daemon.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/printable.h"
+#include "client/cli/benchmark_run.h"
+#include "client/cli/commands.h"
+#include "client/cli/config_flag.h"
+#include "client/cli/dim_flags.h"
+#include "client/cli/kernel_choice.h"
+#include "client/cli/kernel_files.h"
+#include "client/cli/kernel_help.h"
+#include "client/cli/waiting_note.h"
+#include "client/connect/rpc.h"
+#include "client/report/format.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kMeasureTimeout = std::chrono::minutes(30);  // waiting for the device included
+constexpr auto kDeviceTimeout = std::chrono::seconds(60);
+
+struct BenchFlags {
+  std::vector<std::string> kernels;
+  std::vector<std::string> more_kernels;
+  std::vector<std::string> configs;
+  std::string dtype;
+  std::string device;
+  uint32_t samples = 100;
+  double seconds_max = 10;
+  uint64_t seed = 1;
+  bool best = false;
+  bool plain = false;
+  bool warm = false;
+};
+
+// What one case measures and how it is called.
+struct BenchCase {
+  std::string name;
+  v1::MeasureRequest request;
+};
+
+class Bench {
+ public:
+  Bench(Session& session, const BenchFlags& flags) : session_(session), flags_(flags) {}
+  absl::Status Run();
+
+ private:
+  absl::Status MakeCases();
+  absl::Status AddContext();
+  void Measure(const BenchCase& item, benchmark::State& state);
+
+  Session& session_;
+  const BenchFlags& flags_;
+  Connection* connection_ = nullptr;
+  std::vector<BenchCase> cases_;
+  absl::Status failure_;  // the first of the harness
+  bool any_not_ok_ = false;
+};
+
+// "softmax/rows:256/cols:1024/bf16/best": a path, as Google Benchmark names its arguments.
+std::string CaseName(const std::string& kernel, const std::map<std::string, int64_t>& dims,
+                     const std::string& dtype, const std::string& which) {
+  std::string name = kernel;
+  for (const auto& [dim, value] : dims) absl::StrAppend(&name, "/", dim, ":", value);
+  if (!dtype.empty()) absl::StrAppend(&name, "/", dtype);
+  return Printable(absl::StrCat(name, "/", absl::StrReplaceAll(which, {{" ", ","}, {"/", "_"}})));
+}
+
+absl::Status Bench::MakeCases() {
+  auto dims = ParseDims(session_.dims);
+  if (!dims.ok()) return dims.status();
+  v1::MeasureRequest common;
+  common.mutable_dims()->insert(dims->begin(), dims->end());
+  common.set_dtype(flags_.dtype);
+  common.set_device(flags_.device);
+  common.set_samples(flags_.samples);
+  common.set_seconds_max(flags_.seconds_max);
+  common.set_seed(flags_.seed);
+  common.set_cache_mode(flags_.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
+
+  std::vector<std::string> chosen = flags_.kernels;
+  chosen.insert(chosen.end(), flags_.more_kernels.begin(), flags_.more_kernels.end());
+  std::vector<std::pair<std::string, v1::MeasureRequest>> kernels;
+  for (const std::string& kernel : chosen) {
+    if (!IsSpecPath(kernel)) {
+      kernels.emplace_back(kernel, common);
+      kernels.back().second.set_kernel_name(kernel);
+      continue;
+    }
+    auto files = ReadKernelFiles(kernel);
+    if (!files.ok()) return files.status();
+    kernels.emplace_back(files->spec.name(), common);
+    *kernels.back().second.mutable_kernel_source() = std::move(files->source);
+  }
+  const bool neither = flags_.configs.empty() && !flags_.plain;
+  for (const auto& [kernel, request] : kernels) {
+    const auto add = [&](const std::string& which) -> v1::MeasureRequest& {
+      cases_.push_back({CaseName(kernel, *dims, flags_.dtype, which), request});
+      return cases_.back().request;
+    };
+    if (flags_.plain) add("default");
+    if (flags_.best || neither) add("best").set_best(true);
+    for (const std::string& text : flags_.configs) {
+      auto config = ParseConfig(text);
+      if (!config.ok()) return config.status();
+      *add(text).mutable_config() = *std::move(config);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What Google Benchmark prints above the results and keeps in its JSON.
+absl::Status Bench::AddContext() {
+  grpc::ClientContext context;
+  SetDeadline(context, kDeviceTimeout);
+  v1::GetDeviceRequest request;
+  request.set_id(flags_.device);
+  v1::Device device;
+  absl::Status status = FromGrpc(connection_->devices().GetDevice(&context, request, &device));
+  if (!status.ok()) return status;
+  benchmark::AddCustomContext("device", Printable(device.name()));
+  benchmark::AddCustomContext("device_id", Printable(device.id()));
+  benchmark::AddCustomContext("target", Printable(device.target()));
+  benchmark::AddCustomContext("driver", Printable(device.driver()));
+  benchmark::AddCustomContext("compiler", Printable(device.compiler()));
+  benchmark::AddCustomContext("clock", ToText(device.clock()));
+  benchmark::AddCustomContext("cache", flags_.warm ? "warm" : "cold");
+  return absl::OkStatus();
+}
+
+void Bench::Measure(const BenchCase& item, benchmark::State& state) {
+  grpc::ClientContext context;
+  SetDeadline(context, kMeasureTimeout);
+  v1::MeasureResponse measured;
+  const absl::Status status = [&] {
+    const WaitingNote note(
+        absl::StrCat(item.name, " waits for the device's turn, is compiled, or is measured"));
+    return FromGrpc(connection_->bench().Measure(&context, item.request, &measured));
+  }();
+  const v1::Trial& trial = measured.trial();
+  if (!status.ok()) {
+    if (failure_.ok()) failure_ = status;
+    state.SkipWithError(Printable(status.message()).c_str());
+    return;
+  }
+  const auto& samples = trial.measurement().samples_ns();
+  if (trial.outcome() != v1::OUTCOME_OK || samples.empty()) {
+    any_not_ok_ = true;
+    state.SkipWithError(
+        Printable(absl::StrCat(ToText(trial.outcome()), ": ", trial.message())).c_str());
+    return;
+  }
+  // Google Benchmark has fixed the number of iterations; a kernel so slow that its time was spent
+  // sooner has fewer samples, which are then gone through again.
+  int next = 0;
+  for (auto _ : state) state.SetIterationTime(samples[next++ % samples.size()] * 1e-9);
+  // The best of a like problem is not the best of this one.
+  const bool other = !measured.reason().empty() && !absl::StartsWith(measured.reason(), "exact");
+  state.SetLabel(Printable(absl::StrCat(ToText(trial.config()),
+                                        other ? absl::StrCat("  (", measured.reason(), ")") : "")));
+  if (measured.declared_bytes() > 0) {
+    state.counters["bytes_per_second"] =
+        benchmark::Counter(measured.declared_bytes(), benchmark::Counter::kIsIterationInvariantRate,
+                           benchmark::Counter::kIs1024);
+  }
+  if (measured.declared_flops() > 0) {
+    state.counters["FLOP/s"] = benchmark::Counter(measured.declared_flops(),
+                                                  benchmark::Counter::kIsIterationInvariantRate);
+  }
+  state.counters["samples"] = samples.size();
+  state.counters["median_us"] = trial.measurement().latency_ns_median() / 1e3;
+  if (trial.measurement().peak_fraction() > 0) {
+    state.counters["peak_fraction"] = trial.measurement().peak_fraction();
+  }
+  if (trial.telemetry().sm_clock_mhz() > 0) {
+    state.counters["sm_clock_mhz"] = trial.telemetry().sm_clock_mhz();
+  }
+  if (trial.resources().registers() > 0) {
+    state.counters["registers"] = trial.resources().registers();
+  }
+}
+
+absl::Status Bench::Run() {
+  if (flags_.kernels.empty() && flags_.more_kernels.empty()) {
+    return absl::InvalidArgumentError(
+        "name kernels, of the catalogue or your own: 'tunectl bench softmax my/kernel.textproto'");
+  }
+  if (absl::Status made = MakeCases(); !made.ok()) return made;
+  std::vector<std::string> words = {"tunectl bench"};
+  words.insert(words.end(), session_.benchmark_flags.begin(), session_.benchmark_flags.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(words.size());
+  benchmark::Initialize(&argc, argv.data());
+  if (argc > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Google Benchmark has no flag '", argv[1],
+        "'; its flags are --benchmark_filter=REGEX, "
+        "--benchmark_repetitions=N, --benchmark_format=json, --benchmark_out=FILE, ..."));
+  }
+  auto connection = session_.Connect();
+  if (!connection.ok()) return connection.status();
+  connection_ = *connection;
+  if (absl::Status known = AddContext(); !known.ok()) return known;
+  for (const BenchCase& item : cases_) {
+    benchmark::RegisterBenchmark(item.name.c_str(),
+                                 [this, &item](benchmark::State& state) { Measure(item, state); })
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond)
+        ->Iterations(flags_.samples);
+  }
+  const size_t matched = RunBenchmarks();
+  benchmark::Shutdown();
+  if (!failure_.ok()) return failure_;
+  if (matched == 0) {
+    return absl::InvalidArgumentError(
+        "no case fits --benchmark_filter; "
+        "--benchmark_list_tests=true lists them");
+  }
+  if (any_not_ok_) session_.Finish(kNoValidConfig);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App* bench = app.add_subcommand(
+      "bench",
+      "Run configs as Google Benchmark cases, timed by the device. Each repetition is a fresh "
+      "process.\nAll --benchmark_... flags work, with '=' before the value. Examples:\n"
+      "  tunectl bench softmax --rows 8192 --cols 4096 --best --default\n"
+      "  tunectl bench attention --config 'BLOCK_M=64 BLOCK_N=64' --benchmark_repetitions=5\n"
+      "  tunectl bench rope --benchmark_out=rope.json --benchmark_out_format=json");
+  const auto help = std::make_shared<KernelHelp>(*bench);
+  bench->add_option("KERNEL", flags->kernels, kKernelHelp);
+  bench->add_option("--kernel", flags->more_kernels, kKernelFlagHelp)->allow_extra_args(false);
+  bench->add_option("--config", flags->configs,
+                    "PARAM=VALUE, separated by spaces or commas; the others take their defaults; "
+                    "may be given again");
+  bench->add_flag("--best", flags->best, "The best known config; this is the default");
+  bench->add_flag("--default", flags->plain, "The spec's default config");
+  bench->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
+  bench->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu, or any");
+  bench->add_option("--samples", flags->samples, "Timed launches of a repetition")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  bench->add_option("--seconds", flags->seconds_max, "At most so much kernel time a repetition")
+      ->check(CLI::Range(0.001, 300.0))
+      ->capture_default_str();
+  bench->add_option("--seed", flags->seed, "Seed of the inputs")
+      ->check(RefuseMinus)
+      ->capture_default_str();
+  bench->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
+  bench->callback([&session, flags, help] {
+    const auto& kernels = flags->kernels.empty() ? flags->more_kernels : flags->kernels;
+    const absl::Status status = help->asked()
+                                    ? help->Print(session, kernels.empty() ? "" : kernels.front())
+                                    : Bench(session, *flags).Run();
+    if (!status.ok()) session.Finish(status);
+  });
+}
+
+}  // namespace tune::client

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/kernel_choice.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/kernel_files.h"
+
+namespace tune::client {
+
+bool IsSpecPath(const std::string& kernel) {
+  return kernel.find_first_of("./") != std::string::npos;
+}
+
+namespace {
+
+// "alice/attention", unless there is such a file.
+bool IsInNameSpace(const std::string& kernel) {
+  const size_t slash = kernel.find('/');
+  if (slash == 0 || slash == std::string::npos || kernel.front() == '.') return false;
+  const bool is_name = kernel.find_first_of("./", slash + 1) == std::string::npos;
+  return is_name && slash + 1 < kernel.size() && access(kernel.c_str(), F_OK) != 0;
+}
+
+}  // namespace
+
+void SortKernel(std::string& name, std::string& path) {
+  if (name.empty() == path.empty()) return;
+  if (name.empty() ? !IsSpecPath(path) : IsSpecPath(name)) name.swap(path);
+}
+
+absl::StatusOr<std::string> OneKernel(const std::string& argument, const std::string& flag) {
+  if (argument.empty() == flag.empty()) {
+    return absl::InvalidArgumentError(
+        "name one kernel, by its name in the catalogue or the path of a spec; 'tunectl kernel "
+        "list' shows the catalogue");
+  }
+  return argument.empty() ? flag : argument;
+}
+
+absl::StatusOr<std::string> KernelName(const std::string& kernel) {
+  if (!IsSpecPath(kernel) || IsInNameSpace(kernel)) return kernel;
+  auto files = ReadKernelFiles(kernel);
+  if (!files.ok()) return files.status();
+  if (!files->spec.name().empty()) return files->spec.name();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", kernel, "' is no kernel spec; see what is wrong with `tunectl kernel check`"));
+}
+
+}  // namespace tune::client

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/kernel_files.h"
+
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/contained_file.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+namespace tune::client {
+namespace {
+
+constexpr size_t kMaxSourceBytes = 1 << 20;
+constexpr size_t kMaxDataBytes = 16 << 20;
+constexpr size_t kMaxFiles = 256;
+
+// The server reports errors, with everything it knows; this parse only looks for file names.
+class IgnoreErrors : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, int, const std::string&) override {}
+};
+
+// What buffers are filled with or compared with.
+std::set<std::string> DataFilesOf(const v1::KernelSpec& spec) {
+  std::set<std::string> names;
+  for (const v1::Arg& arg : spec.args()) {
+    names.insert({arg.buffer().file(), arg.buffer().expected(), arg.symbol().file()});
+  }
+  names.erase("");
+  return names;
+}
+
+// Adds the files, which may have so many bytes in all.
+absl::Status AddFiles(const std::string& folder, const std::set<std::string>& names,
+                      size_t bytes_left, const ReadFile& read, v1::KernelSource& source) {
+  for (const std::string& name : names) {
+    // A name that leaves the folder is refused by the server; nothing outside is read for it here.
+    if (name == ".." || absl::StrContains(name, '/')) continue;
+    absl::StatusOr<std::string> text = read(folder, name, bytes_left);
+    if (!text.ok()) return text.status();
+    bytes_left -= text->size();
+    (*source.mutable_files())[name] = *std::move(text);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path) {
+  return ReadKernelFiles(path, ReadContained);
+}
+
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read) {
+  const std::filesystem::path spec_path(path);
+  const std::string folder = spec_path.parent_path().string();
+  for (const char* extension : {".cu", ".cuh", ".cc", ".cpp", ".py", ".ptx", ".cubin"}) {
+    if (spec_path.extension() != extension) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is a source: give the spec (.textproto) that names it"));
+  }
+  absl::StatusOr<std::string> spec_text =
+      read(folder, spec_path.filename().string(), kMaxSourceBytes);
+  if (!spec_text.ok()) return spec_text.status();
+  KernelFiles kernel;
+  kernel.source.set_spec_name(path);
+  kernel.source.set_spec_text(*spec_text);
+  v1::KernelSpec& spec = kernel.spec;
+  IgnoreErrors ignore;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&ignore);
+  if (!parser.ParseFromString(*spec_text, &spec)) {
+    spec.Clear();
+    return kernel;
+  }
+
+  std::set<std::string> names(spec.headers().begin(), spec.headers().end());
+  names.insert({spec.source(), spec.reference().source(), spec.checker().source()});
+  names.erase("");
+  const std::set<std::string> data = DataFilesOf(spec);
+  if (names.size() + data.size() > kMaxFiles) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", path, "' names ", names.size() + data.size(), " files; at most ", kMaxFiles));
+  }
+  absl::Status added =
+      AddFiles(folder, names, kMaxSourceBytes - spec_text->size(), read, kernel.source);
+  if (added.ok()) added = AddFiles(folder, data, kMaxDataBytes, read, kernel.source);
+  if (!added.ok()) return added;
+  return kernel;
+}
+
+absl::StatusOr<std::string> ReadDefinition(const std::string& path) {
+  const std::filesystem::path file(path);
+  return ReadContained(file.parent_path().string(), file.filename().string(), kMaxSourceBytes);
+}
+
+}  // namespace tune::client

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/manual.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace tune::client {
+namespace {
+
+// CLI11's help() of a command that has been called is that of the verb it was called with.
+std::string HelpOf(const CLI::App& command, const std::string& path) {
+  return command.get_formatter()->make_help(&command, path, CLI::AppFormatMode::Normal);
+}
+
+std::string HelpOfCommand(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  std::string path = "tunectl";
+  for (const std::string& word : words) {
+    try {
+      command = command->get_subcommand(word);
+    } catch (const CLI::OptionNotFound&) {
+      throw CLI::ValidationError(
+          absl::StrCat(path, " has no command '", word, "'; see: ", path, " --help"));
+    }
+    absl::StrAppend(&path, " ", word);
+  }
+  return HelpOf(*command, path);
+}
+
+void AppendCommand(const CLI::App& command, const std::string& path, std::string& text) {
+  absl::StrAppend(&text, "\n## ", path, "\n\n```\n", HelpOf(command, path), "```\n");
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
+    AppendCommand(*sub, absl::StrCat(path, " ", sub->get_name()), text);
+  }
+}
+
+}  // namespace
+
+void AddManual(CLI::App& app) {
+  auto markdown = std::make_shared<bool>(false);
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* help = app.add_subcommand("help", "This manual, or what is said of one command");
+  help->add_option("COMMAND", *words, "Such as: sweep, or: kernel check");
+  help->add_flag("--markdown", *markdown, "All commands, as docs/cli.md");
+  help->callback([&app, markdown, words] {
+    if (!*markdown) {
+      std::fputs(HelpOfCommand(app, *words).c_str(), stdout);
+      return;
+    }
+    std::string text =
+        "# tunectl\n\nWritten by `tunectl help --markdown`; do not edit.\n\n"
+        "Every reading command has `--json`: a message of `proto/tune/v1` as an object, with the "
+        "field\nnames of the .proto files. Fields that are zero, empty or unset are left out; all "
+        "numbers are plain\nnumbers, 64-bit ones too; what is not finite is `null`. A config is "
+        "an object of its params,\n`{\"BLOCK_M\": 64, \"PATH\": \"wgmma\"}`; a problem is "
+        "`{\"dims\": {\"seq\": 4096}, \"dtype\": \"bf16\"}`.\nWhat lists prints an object "
+        "with one list, which is there when it is empty, and an element on a line:\n"
+        "`{\"sweeps\": [...]}`, and so `kernels`, `devices`, `trials`, `profiles`, `gates`, "
+        "`baselines`,\n`strategies`. Only ASCII is printed; other characters are escaped. Tables "
+        "are for people and may change;\nin them control characters of compile logs, names and "
+        "messages are shown as `\\x1b` and the like.\n";
+    AppendCommand(app, "tunectl", text);
+    std::fputs(text.c_str(), stdout);
+  });
+}
+
+}  // namespace tune::client

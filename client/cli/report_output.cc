@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/report_output.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace tune::client {
+
+void AddOutputFlags(CLI::App& command, ReportOutput& output, std::set<std::string> formats) {
+  command
+      .add_option("--format", output.format,
+                  absl::StrCat("One of ", absl::StrJoin(formats, ", "),
+                               "; by default what --out's name says"))
+      ->check(CLI::IsMember(formats));
+  command.add_option("-o,--out", output.out, "File to write; by default standard output");
+  command.add_option("--image", output.image, "Link to the SVG, for Markdown");
+}
+
+// Of the file's name if there is no --format: "report.html" asks for a page.
+std::string FormatOf(const ReportOutput& output) {
+  if (!output.format.empty()) return output.format;
+  for (const char* format : {"html", "svg", "md", "json", "csv"}) {
+    if (absl::EndsWith(output.out, absl::StrCat(".", format))) return format;
+  }
+  return "terminal";
+}
+
+absl::Status Write(const ReportOutput& output, const std::string& text) {
+  if (output.out.empty() || output.out == "-") {
+    std::fputs(text.c_str(), stdout);
+    return absl::OkStatus();
+  }
+  const std::string ending = std::filesystem::path(output.out).extension();
+  if (output.format.empty() && FormatOf(output) == "terminal" && !ending.empty() &&
+      ending != ".txt") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--out '", output.out, "' ends in no format: give --format, or end it in .html, ",
+        ".svg, .md, .json, .csv or .txt"));
+  }
+  std::ofstream file(output.out, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return absl::FailedPreconditionError(absl::StrCat("cannot write '", output.out, "'"));
+  std::fprintf(stderr, "wrote %s\n", output.out.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace tune::client

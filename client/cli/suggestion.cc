@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/suggestion.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/near_name.h"
+
+namespace tune::client {
+namespace {
+
+std::vector<std::string> CommandsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> FlagsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  return names;
+}
+
+bool TakesPositionals(const CLI::App& app) {
+  const auto options = app.get_options();
+  return std::any_of(options.begin(), options.end(),
+                     [](const CLI::Option* option) { return option->get_positional(); });
+}
+
+const CLI::Option* FlagNamed(const CLI::App& app, const std::string& name) {
+  const auto options = app.get_options();
+  const auto it = std::find_if(options.begin(), options.end(),
+                               [&](const CLI::Option* option) { return option->check_name(name); });
+  return it == options.end() ? nullptr : *it;
+}
+
+// "server status" of "status", if only one command has a verb of that name; else empty.
+std::string PathOf(const CLI::App& app, const std::string& verb) {
+  std::string path;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::vector<std::string> verbs = CommandsOf(*command);
+    if (std::find(verbs.begin(), verbs.end(), verb) == verbs.end()) continue;
+    if (!path.empty()) return "";
+    path = absl::StrCat(command->get_name(), " ", verb);
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& arguments,
+                          const std::string& error) {
+  const CLI::App* level = &app;
+  std::string path = "tunectl";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (absl::StartsWith(argument, "-")) {
+      const std::string name = argument.substr(0, argument.find('='));
+      if (const CLI::Option* flag = FlagNamed(*level, name); flag != nullptr) {
+        if (flag->get_items_expected_min() > 0 && name == argument) ++i;  // its value
+        continue;
+      }
+      const std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+      const std::string nearest = NearName(word, FlagsOf(*level));
+      if (nearest.empty() || (!error.empty() && !absl::StrContains(error, word))) continue;
+      return absl::StrCat("'", path, "' has no flag ", name, "; did you mean --", nearest, "?");
+    }
+    const std::vector<std::string> commands = CommandsOf(*level);
+    if (std::find(commands.begin(), commands.end(), argument) != commands.end()) {
+      level = level->get_subcommand(argument);
+      absl::StrAppend(&path, " ", argument);
+      continue;
+    }
+    if (absl::StrContains(argument, '=') && TakesPositionals(*level)) {
+      const size_t equals = argument.find('=');
+      return absl::StrCat("dims are flags: --", argument.substr(0, equals), " ",
+                          argument.substr(equals + 1));
+    }
+    if (level == &app) {
+      const std::string path_of_it = PathOf(app, argument);
+      if (!path_of_it.empty()) {
+        return absl::StrCat("there is no 'tunectl ", argument, "'; did you mean 'tunectl ",
+                            path_of_it, "'?");
+      }
+    }
+    const std::string nearest = NearName(argument, commands);
+    if (!nearest.empty() && (error.empty() || absl::StrContains(error, argument))) {
+      return absl::StrCat("there is no '", path, " ", argument, "'; did you mean '", path, " ",
+                          nearest, "'?");
+    }
+    if (error.empty() && !commands.empty() && !TakesPositionals(*level)) {
+      return absl::StrCat("there is no '", path, " ", argument,
+                          "'; there is: ", absl::StrJoin(commands, ", "));
+    }
+  }
+  return "";
+}
+
+}  // namespace tune::client

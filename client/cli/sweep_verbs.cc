@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl sweep list|watch|cancel
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/sweep_view.h"
+#include "client/cli/work_id.h"
+#include "client/connect/rpc.h"
+#include "client/report/format.h"
+#include "client/report/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(10);
+
+absl::Status List(Session& session, uint32_t limit, bool json) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListSweepsRequest request;
+  request.set_limit(limit);
+  v1::ListSweepsResponse response;
+  absl::Status status = FromGrpc((*connection)->sweeps().ListSweeps(&context, request, &response));
+  if (!status.ok()) return status;
+  if (json) {
+    PrintJsonList("sweeps", response.sweeps());
+    return absl::OkStatus();
+  }
+  Table table({"id", "state", "kernel", "problem", "device", "done", "best", "started"});
+  for (const v1::Sweep& sweep : response.sweeps()) {
+    const bool none = sweep.state() == v1::JOB_STATE_DONE && !sweep.has_result();
+    const double best = sweep.has_result() ? sweep.result().best().measurement().latency_ns_median()
+                                           : sweep.progress().best_latency_ns();
+    table.Add({absl::StrCat(sweep.id()), StateText(sweep), sweep.kernel_name(),
+               ToText(sweep.problem()), sweep.device_id(),
+               absl::StrCat(sweep.progress().done(), "/", sweep.progress().planned()),
+               best > 0 ? LatencyText(best)
+               : none   ? "none"
+                        : "-",
+               TimeText(sweep.created_unix_ms())});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+  if (response.sweeps().empty()) std::fputs("no sweeps yet; try: tunectl sweep softmax\n", stderr);
+  return absl::OkStatus();
+}
+
+absl::Status Watch(Session& session, const std::string& text, bool json, bool verbose) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, text);
+  if (!id.ok()) return id.status();
+  auto watched = FollowSweep(**connection, *id, OnInterrupt::kLeaveRunning, json);
+  if (!watched.ok()) return watched.status();
+  if (watched->interrupted) {
+    std::fprintf(stderr, "sweep %ld goes on; stop it with: tunectl sweep cancel %ld\n",
+                 static_cast<long>(*id), static_cast<long>(*id));
+    session.Finish(kInterrupted);
+    return absl::OkStatus();
+  }
+  if (json) {
+    PrintJson(watched->sweep);
+  } else {
+    const v1::SweepReport why = WhyNotOk(**connection, watched->sweep);
+    std::fputs(ReportText(watched->sweep, why, verbose).c_str(), stdout);
+  }
+  session.Finish(ExitCodeOf(watched->sweep));
+  return absl::OkStatus();
+}
+
+absl::Status Cancel(Session& session, const std::string& text) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, text);
+  if (!id.ok()) return id.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::CancelSweepRequest request;
+  request.set_sweep_id(*id);
+  v1::Sweep sweep;
+  absl::Status status = FromGrpc((*connection)->sweeps().CancelSweep(&context, request, &sweep));
+  if (!status.ok()) return status;
+  std::fputs(ReportText(sweep).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSweepVerbs(CLI::App& sweep, Session& session) {
+  sweep.require_subcommand(0, 1);
+  auto json = std::make_shared<bool>(false);
+  auto limit = std::make_shared<uint32_t>(20);
+  auto id = std::make_shared<std::string>();
+
+  CLI::App* list = sweep.add_subcommand("list", "Sweeps, newest first");
+  list->add_option("--limit", *limit, "How many")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  list->add_flag("--json", *json, "As JSON");
+  list->callback([&session, json, limit] { session.Finish(List(session, *limit, *json)); });
+
+  // The command above has none that its verbs could have for themselves.
+  list->set_help_flag("-h,--help", "Print this help message and exit");
+
+  auto verbose = std::make_shared<bool>(false);
+  CLI::App* watch =
+      sweep.add_subcommand("watch", "Follow a sweep to its end; Ctrl-C leaves it running");
+  watch->set_help_flag("-h,--help", "Print this help message and exit");
+  watch->add_option("ID", *id, kSweepIdHelp)->required();
+  watch->add_flag("--json", *json, "Print the finished sweep as JSON");
+  watch->add_flag("-v,--verbose", *verbose,
+                  "List every source it started from, every tie and every kind of failure");
+  watch->callback([&session, json, verbose, id] {
+    const absl::Status status = Watch(session, *id, *json, *verbose);
+    if (!status.ok()) session.Finish(status);
+  });
+
+  CLI::App* cancel = sweep.add_subcommand("cancel", "Stop a sweep; its finished trials are kept");
+  cancel->set_help_flag("-h,--help", "Print this help message and exit");
+  cancel->add_option("ID", *id, kSweepIdHelp)->required();
+  cancel->callback([&session, id] { session.Finish(Cancel(session, *id)); });
+}
+
+}  // namespace tune::client

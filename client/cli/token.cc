@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl token create|list|revoke
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/descriptor.h"
+#include "client/cli/commands.h"
+#include "client/cli/role_text.h"
+#include "client/connect/rpc.h"
+#include "client/report/format.h"
+#include "client/report/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(30);
+constexpr int64_t kSecondsOfDay = 24 * 3600;
+
+struct TokenFlags {
+  std::string name;
+  std::string role;
+  int64_t days = 90;
+  std::string out;
+  bool with_jobs = false;
+  bool json = false;
+};
+
+std::string StateOf(const v1::Token& token, bool not_stored) {
+  if (not_stored) return "revoked, not stored yet";
+  if (token.revoked_unix_ms() != 0) return "revoked";
+  const bool ended =
+      token.expires_unix_ms() != 0 && token.expires_unix_ms() <= absl::ToUnixMillis(absl::Now());
+  return ended ? "expired" : "valid";
+}
+
+std::string TimeOr(int64_t unix_ms, const char* none) {
+  return unix_ms == 0 ? none : TimeText(unix_ms);
+}
+
+// A new file that nobody else may read.
+absl::StatusOr<Descriptor> MakeSecretFile(const std::string& path) {
+  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.ok()) return file;
+  return absl::InvalidArgumentError(absl::StrCat("--out ", path, ": ", std::strerror(errno)));
+}
+
+absl::Status WriteSecret(const Descriptor& file, const std::string& path,
+                         const std::string& secret) {
+  const std::string line = secret + "\n";
+  if (write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("--out ", path, ": ", std::strerror(errno),
+                                          "; revoke the token and make another"));
+}
+
+absl::Status Create(Session& session, const TokenFlags& flags) {
+  const std::optional<v1::PrincipalRole> role = RoleOf(flags.role);
+  if (!role) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--role ", flags.role, ": reader, submitter or operator"));
+  }
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  // First the file: a token that cannot be kept is not made.
+  absl::StatusOr<Descriptor> file = Descriptor();
+  if (!flags.out.empty()) file = MakeSecretFile(flags.out);
+  if (!file.ok()) return file.status();
+  v1::CreateTokenRequest request;
+  request.set_name(flags.name);
+  request.set_role(*role);
+  request.set_seconds_valid(flags.days * kSecondsOfDay);
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::CreateTokenResponse response;
+  absl::Status status = FromGrpc((*connection)->tokens().CreateToken(&context, request, &response));
+  if (!status.ok()) {
+    if (!flags.out.empty()) unlink(flags.out.c_str());
+    return status;
+  }
+  if (!flags.out.empty()) {
+    status = WriteSecret(*file, flags.out, response.secret());
+    if (!status.ok()) return status;
+    response.clear_secret();
+  }
+  if (flags.json) {
+    PrintJson(response);
+    return absl::OkStatus();
+  }
+  const v1::Token& token = response.token();
+  if (flags.out.empty()) std::printf("%s\n", response.secret().c_str());
+  std::fprintf(stderr, "token %ld of %s, %s, valid %s%s\n%s\n", static_cast<long>(token.id()),
+               token.name().c_str(), RoleText(token.role()).c_str(),
+               token.expires_unix_ms() == 0 ? "until it is revoked" : "until ",
+               token.expires_unix_ms() == 0 ? "" : TimeText(token.expires_unix_ms()).c_str(),
+               flags.out.empty()
+                   ? "It is not shown again. Its user keeps it in a file of mode 0600, for "
+                     "tunectl --token-file or TUNE_TOKEN_FILE."
+                   : "Its user gives the file to tunectl --token-file or TUNE_TOKEN_FILE.");
+  return absl::OkStatus();
+}
+
+absl::Status List(Session& session, const TokenFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListTokensResponse response;
+  absl::Status status = FromGrpc((*connection)->tokens().ListTokens(&context, {}, &response));
+  if (!status.ok()) return status;
+  if (flags.json) {
+    PrintJsonList("tokens", response.tokens());
+    return absl::OkStatus();
+  }
+  Table table({"token", "name", "role", "state", "created", "by", "expires", "last used"});
+  const std::set<int64_t> not_stored(response.not_stored().begin(), response.not_stored().end());
+  for (const v1::Token& token : response.tokens()) {
+    table.Add({absl::StrCat(token.id()), token.name(), RoleText(token.role()),
+               StateOf(token, not_stored.contains(token.id())), TimeText(token.created_unix_ms()),
+               token.creator(), TimeOr(token.expires_unix_ms(), "never"),
+               TimeOr(token.last_used_unix_ms(), "never")});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Revoke(Session& session, const TokenFlags& flags) {
+  auto connection = session.Connect();
+  if (!connection.ok()) return connection.status();
+  v1::RevokeTokenRequest request;
+  int64_t id = 0;
+  // A name begins with a letter.
+  if (absl::SimpleAtoi(flags.name, &id)) {
+    request.set_token_id(id);
+  } else {
+    request.set_name(flags.name);
+  }
+  request.set_with_jobs(flags.with_jobs);
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::RevokeTokenResponse response;
+  absl::Status status = FromGrpc((*connection)->tokens().RevokeToken(&context, request, &response));
+  if (!status.ok()) return status;
+  if (flags.json && !flags.with_jobs) {
+    PrintJsonList("tokens", response.tokens());
+  } else if (flags.json) {
+    PrintJson(response);
+  }
+  for (int i = 0; !flags.json && i < response.tokens_size(); ++i) {
+    const v1::Token& token = response.tokens(i);
+    std::printf("token %ld of %s is revoked\n", static_cast<long>(token.id()),
+                token.name().c_str());
+  }
+  if (!flags.json && flags.with_jobs) {
+    std::printf("%d jobs are cancelled\n", response.cancelled_job_ids_size());
+  }
+  if (response.job_errors().empty()) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("jobs that are not cancelled:\n", absl::StrJoin(response.job_errors(), "\n")));
+}
+
+}  // namespace
+
+void AddToken(CLI::App& app, Session& session) {
+  CLI::App* token = app.add_subcommand("token", "Tokens by which TCP clients are known");
+  token->require_subcommand(1);
+  auto flags = std::make_shared<TokenFlags>();
+
+  CLI::App* create = token->add_subcommand("create", "Make one; it is shown once");
+  create->add_option("NAME", flags->name, "Whom it names: a letter, then letters, digits, ._@-")
+      ->required();
+  create->add_option("--role", flags->role, "reader, submitter or operator")->required();
+  create->add_option("--days", flags->days, "That it is valid; 0: until it is revoked")
+      ->check(CLI::Range(0, 3650))
+      ->capture_default_str();
+  create->add_option("--out", flags->out, "A new file for it, mode 0600, in the place of stdout");
+  create->callback([&session, flags] { session.Finish(Create(session, *flags)); });
+
+  CLI::App* list = token->add_subcommand("list", "Those there are and were");
+  list->callback([&session, flags] { session.Finish(List(session, *flags)); });
+
+  CLI::App* revoke = token->add_subcommand("revoke", "End one, at once");
+  revoke->add_option("TOKEN", flags->name, "Its number, or a name: then all of that name")
+      ->required();
+  revoke->add_flag("--with-jobs", flags->with_jobs,
+                   "Also cancel the jobs of its principal that wait or run");
+  revoke->callback([&session, flags] { session.Finish(Revoke(session, *flags)); });
+  for (CLI::App* command : {create, list, revoke}) {
+    command->add_flag("--json", flags->json, "As JSON");
+  }
+}
+
+}  // namespace tune::client

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// tunectl trial list
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/commands.h"
+#include "client/cli/work_id.h"
+#include "client/connect/rpc.h"
+#include "client/report/format.h"
+#include "client/report/terminal.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(60);
+
+struct TrialFlags {
+  std::string sweep;
+  int64_t sweep_id = 0;
+  std::string purpose;
+  std::string sort = "id";
+  bool json = false;
+  bool csv = false;
+  bool samples = false;
+};
+
+absl::StatusOr<std::vector<v1::Trial>> Fetch(Connection& connection, const TrialFlags& flags) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListTrialsRequest request;
+  request.set_sweep_id(flags.sweep_id);
+  request.set_with_samples(flags.samples);
+  if (flags.purpose == "search") request.set_purpose(v1::TRIAL_PURPOSE_SEARCH);
+  if (flags.purpose == "confirm") request.set_purpose(v1::TRIAL_PURPOSE_CONFIRM);
+  auto reader = connection.sweeps().ListTrials(&context, request);
+  std::vector<v1::Trial> trials;
+  v1::Trial trial;
+  while (reader->Read(&trial)) trials.push_back(trial);
+  absl::Status status = FromGrpc(reader->Finish());
+  if (!status.ok()) return status;
+  return trials;
+}
+
+// Those that were ok first, the fastest of them first; of equally fast ones by their configs.
+void SortByTime(std::vector<v1::Trial>& trials) {
+  const auto key = [](const v1::Trial& trial) {
+    const bool ok = trial.outcome() == v1::OUTCOME_OK;
+    return std::make_tuple(!ok, ok ? trial.measurement().latency_ns_median() : 0,
+                           ToText(trial.config()), trial.id());
+  };
+  std::sort(trials.begin(), trials.end(),
+            [&](const v1::Trial& a, const v1::Trial& b) { return key(a) < key(b); });
+}
+
+// RFC 4180: quoted where needed, quotes doubled.
+std::string CsvCell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+void PrintCsv(const std::vector<v1::Trial>& trials) {
+  std::vector<std::string> titles = {"id", "purpose", "outcome"};
+  if (!trials.empty()) {
+    for (const v1::ConfigEntry& entry : trials[0].config().entries())
+      titles.push_back(entry.param());
+  }
+  for (const char* title :
+       {"latency_ns_median", "latency_ns_low", "latency_ns_high", "latency_ns_min", "sample_count",
+        "clock", "bytes_per_second", "flops_per_second", "peak_fraction", "registers",
+        "spill_bytes", "static_shared_bytes", "dynamic_shared_bytes", "sm_clock_mhz", "power_mw",
+        "relative_l2_error", "compile_seconds", "evaluate_seconds", "message"}) {
+    titles.push_back(title);
+  }
+  std::printf("%s\n", absl::StrJoin(titles, ",").c_str());
+  for (const v1::Trial& trial : trials) {
+    std::vector<std::string> cells = {absl::StrCat(trial.id()), ToText(trial.purpose()),
+                                      ToText(trial.outcome())};
+    for (const v1::ConfigEntry& entry : trial.config().entries())
+      cells.push_back(ToText(entry.value()));
+    const v1::Measurement& m = trial.measurement();
+    const v1::Resources& r = trial.resources();
+    for (double number : {m.latency_ns_median(), m.latency_ns_low(), m.latency_ns_high(),
+                          m.latency_ns_min(), double(m.sample_count())}) {
+      cells.push_back(fmt::format("{}", number));
+    }
+    cells.push_back(ToText(m.clock()));
+    for (double number :
+         {m.bytes_per_second(), m.flops_per_second(), m.peak_fraction(), double(r.registers()),
+          double(r.spill_bytes()), double(r.static_shared_bytes()),
+          double(r.dynamic_shared_bytes()), double(trial.telemetry().sm_clock_mhz()),
+          double(trial.telemetry().power_mw()), trial.error().relative_l2(),
+          trial.compile_seconds(), trial.evaluate_seconds()}) {
+      cells.push_back(fmt::format("{}", number));
+    }
+    cells.push_back(TellingLine(trial.message()));
+    std::printf("%s\n", absl::StrJoin(cells, ",", [](std::string* out, const std::string& cell) {
+                          out->append(CsvCell(cell));
+                        }).c_str());
+  }
+}
+
+void PrintTable(const std::vector<v1::Trial>& trials, const v1::Sweep& sweep) {
+  Table table(
+      {"id", "purpose", "outcome", "median", "bandwidth", "compute", "regs", "config", "message"});
+  for (const v1::Trial& trial : trials) {
+    const v1::Measurement& m = trial.measurement();
+    const bool ok = trial.outcome() == v1::OUTCOME_OK;
+    table.Add({absl::StrCat(trial.id()), ToText(trial.purpose()), ToText(trial.outcome()),
+               ok ? LatencyText(m.latency_ns_median()) : "-",
+               ok && m.bytes_per_second() > 0 ? BandwidthText(m.bytes_per_second()) : "-",
+               ok && m.flops_per_second() > 0 ? FlopRateText(m.flops_per_second()) : "-",
+               absl::StrCat(trial.resources().registers()),
+               ToText(trial.config(), sweep.fixed_params()), TellingLine(trial.message())});
+  }
+  std::fputs(table.Text().c_str(), stdout);
+}
+
+absl::StatusOr<v1::Sweep> SweepOf(Connection& connection, const TrialFlags& flags) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetSweepRequest request;
+  request.set_sweep_id(flags.sweep_id);
+  v1::Sweep sweep;
+  absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
+  if (!status.ok()) return status;
+  return sweep;
+}
+
+absl::Status List(Session& session, TrialFlags flags) {
+  auto connection = session.Connect(Need::kRead);
+  if (!connection.ok()) return connection.status();
+  if (flags.sweep.empty()) {
+    return absl::InvalidArgumentError(
+        "name the sweep: 'tunectl trial list 12'; 'tunectl sweep list' shows them");
+  }
+  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, flags.sweep);
+  if (!id.ok()) return id.status();
+  flags.sweep_id = *id;
+  const auto sweep = SweepOf(**connection, flags);
+  if (!sweep.ok()) return sweep.status();
+  auto trials = Fetch(**connection, flags);
+  if (!trials.ok()) return trials.status();
+  if (flags.sort == "time") SortByTime(*trials);
+  if (flags.json) {
+    PrintJsonList("trials", *trials);
+  } else if (flags.csv) {
+    PrintCsv(*trials);
+  } else {
+    PrintTable(*trials, *sweep);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTrial(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<TrialFlags>();
+  CLI::App* trial = app.add_subcommand("trial", "What a sweep tried");
+  trial->require_subcommand(1);
+  CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep");
+  CLI::Option* sweep = list->add_option("SWEEP", flags->sweep, kSweepIdHelp);
+  list->add_option("--sweep", flags->sweep, "The same as SWEEP")->excludes(sweep);
+  list->add_option("--purpose", flags->purpose,
+                   "Only the search, or only the confirmation in fresh processes")
+      ->check(CLI::IsMember({"search", "confirm"}));
+  list->add_option("--sort", flags->sort,
+                   "id: the oldest first; time: the fastest first, equally fast ones by config")
+      ->check(CLI::IsMember({"id", "time"}))
+      ->capture_default_str();
+  CLI::Option* json = list->add_flag("--json", flags->json, "As JSON");
+  list->add_flag("--csv", flags->csv, "As CSV, a column for each param")->excludes(json);
+  list->add_flag("--samples", flags->samples, "With every sample (JSON only)")->needs(json);
+  list->callback([&session, flags] { session.Finish(List(session, *flags)); });
+}
+
+}  // namespace tune::client

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/work_id.h"
+
+#include <chrono>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/connect/rpc.h"
+#include "tune/v1/job.grpc.pb.h"
+#include "tune/v1/sweep.grpc.pb.h"
+
+namespace tune::client {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(10);
+constexpr uint32_t kSweepsMax = 1000;  // that are looked at for a job's
+
+enum class Kind { kJob, kSweep };
+
+struct WorkId {
+  Kind kind;
+  int64_t number = 0;
+};
+
+// Of "9", "job:9", "job 9", "sweep:7".
+absl::StatusOr<WorkId> Parse(const std::string& text, Kind by_default) {
+  absl::string_view rest = text;
+  WorkId id{by_default};
+  if (absl::ConsumePrefix(&rest, "job")) id.kind = Kind::kJob;
+  if (absl::ConsumePrefix(&rest, "sweep")) id.kind = Kind::kSweep;
+  if (rest.size() < text.size() && !absl::ConsumePrefix(&rest, ":")) {
+    rest = absl::StripLeadingAsciiWhitespace(rest);
+  }
+  if (absl::SimpleAtoi(rest, &id.number) && id.number > 0) return id;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text,
+      "' is no id: give a number, job:<number> or sweep:<number>, as `tunectl job list` "
+      "and `tunectl sweep list` have them"));
+}
+
+absl::StatusOr<int64_t> JobOfSweep(Connection& connection, int64_t sweep_id) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetSweepRequest request;
+  request.set_sweep_id(sweep_id);
+  v1::Sweep sweep;
+  const absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
+  if (!status.ok()) return status;
+  return sweep.job_id();
+}
+
+absl::StatusOr<int64_t> SweepOfJob(Connection& connection, int64_t job_id) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::ListSweepsRequest request;
+  request.set_limit(kSweepsMax);
+  v1::ListSweepsResponse response;
+  absl::Status status = FromGrpc(connection.sweeps().ListSweeps(&context, request, &response));
+  if (!status.ok()) return status;
+  for (const v1::Sweep& sweep : response.sweeps()) {
+    if (sweep.job_id() == job_id) return sweep.id();
+  }
+  grpc::ClientContext second;
+  SetDeadline(second, kTimeout);
+  v1::GetJobRequest wanted;
+  wanted.set_job_id(job_id);
+  v1::Job job;
+  status = FromGrpc(connection.jobs().GetJob(&second, wanted, &job));
+  if (!status.ok()) return status;
+  return absl::NotFoundError(absl::StrCat("job ", job_id, ", of ", job.subject(),
+                                          ", is no sweep; see `tunectl sweep list`"));
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> JobIdOf(Connection& connection, const std::string& text) {
+  const absl::StatusOr<WorkId> id = Parse(text, Kind::kJob);
+  if (!id.ok()) return id.status();
+  return id->kind == Kind::kJob ? id->number : JobOfSweep(connection, id->number);
+}
+
+absl::StatusOr<int64_t> SweepIdOf(Connection& connection, const std::string& text) {
+  const absl::StatusOr<WorkId> id = Parse(text, Kind::kSweep);
+  if (!id.ok()) return id.status();
+  return id->kind == Kind::kSweep ? id->number : SweepOfJob(connection, id->number);
+}
+
+}  // namespace tune::client

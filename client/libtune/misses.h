@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job asked for and nobody had tuned, told to the daemon, which tunes it in the background.
+// A miss is answered at once with the best there is; telling keeps nobody waiting: a thread
+// collects for a moment and has tune-fetch tell. However many ranks miss the same, one sweep is
+// queued.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "client/libtune/background.h"
+#include "client/libtune/environment.h"
+#include "client/libtune/resolve.h"
+
+namespace tune::library {
+
+// Thread-safe. In a forked child nothing is told.
+class Misses {
+ public:
+  // The one of this process, for a daemon; with the environment of whoever asked for it first.
+  static std::shared_ptr<Misses> Of(const std::string& address,
+                                    std::shared_ptr<const Environment> environment);
+
+  // Each problem once, and only of kernels that the snapshot knows.
+  void Add(const Answer& answer);
+  // Has what is waiting told now. False: not all were, in time.
+  bool Wait(std::chrono::milliseconds time);
+  // What became of those that were told, a sentence each; null beyond the last. Lasts as long as
+  // this does.
+  const char* Note(size_t index) const;
+
+ private:
+  struct Miss {
+    std::string kernel;
+    std::vector<std::pair<std::string, int64_t>> dims;
+    std::string dtype;
+    std::string device;
+  };
+
+  Misses(std::string address, std::shared_ptr<const Environment> environment)
+      : address_(std::move(address)), environment_(std::move(environment)) {}
+  ~Misses();
+  static void Leave(Misses* misses);
+  void StartLocked();
+  void TellAll(const Background& background);
+  std::vector<Miss> TakeBatchLocked();
+  // Nothing where there is no memory.
+  std::vector<std::string> TellQuietly(const std::vector<Miss>& batch, int end_fd) const noexcept;
+  void NoteLocked(std::vector<std::string> notes) noexcept;
+  // A sentence of each, or one of all.
+  std::vector<std::string> Tell(const std::vector<Miss>& batch, int end_fd) const;
+
+  const HomeProcess home_;
+  const std::string address_;
+  const std::shared_ptr<const Environment> environment_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  absl::flat_hash_set<std::string> known_;
+  std::deque<Miss> waiting_;
+  std::deque<std::string> notes_;
+  bool telling_ = false;  // the thread is there
+  bool hurry_ = false;    // somebody waits
+  bool ending_ = false;
+  std::unique_ptr<Background> background_;
+};
+
+}  // namespace tune::library

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/libtune/resolve.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/libtune/local_devices.h"
+#include "lookup/place.h"
+#include "tuner/device_profile.h"
+#include "tuner/spelling.h"
+
+namespace tune::library {
+namespace {
+
+// The device a question is about, by the rule of server/records/record_book.cc.
+struct Place {
+  std::string device;
+  Target target;
+  std::string note;
+  std::string driver;  // empty: not known
+};
+
+bool IsFamily(const std::string& text) {
+  const auto& all = DeviceProfiles();
+  return std::any_of(all.begin(), all.end(), [&](const auto* one) { return one->family == text; });
+}
+
+// Of a device's records; empty: it has none.
+std::string TargetSeen(const std::string& device, const Snapshot& snapshot) {
+  const auto seen = snapshot.devices().find(device);
+  return seen == snapshot.devices().end() ? "" : seen->second.target;
+}
+
+Place PlaceOf(const std::string& given, const Snapshot& snapshot) {
+  const std::string asked = DeviceIdOf(given);
+  for (const LocalDevice& local : LocalDevices()) {
+    const bool of_family =
+        IsFamily(asked) && absl::string_view(local.id).substr(0, local.id.find(':')) == asked;
+    if (!asked.empty() && asked != local.id && asked != local.name && !of_family) continue;
+    return {.device = local.name,
+            .target = snapshot.TargetNamed(local.target.empty() ? TargetSeen(local.name, snapshot)
+                                                                : local.target),
+            .driver = local.driver};
+  }
+  const lookup::RecordedPlace recorded = lookup::PlaceByRecords(asked, snapshot.devices());
+  return {recorded.device, snapshot.TargetNamed(recorded.target), recorded.note};
+}
+
+void TakeRecord(const Snapshot& snapshot, const lookup::Record& record, Answer& answer) {
+  const Evidence& evidence = snapshot.EvidenceOf(record);
+  answer.measured = record.trial.measurement;
+  answer.record = record.id;
+  answer.published_unix_ms = record.published_unix_ms;
+  answer.confidence = evidence.confidence;
+  answer.evidence = evidence.digest;
+}
+
+void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& place,
+            const Problem& problem, Answer& answer) {
+  const ConfigRules rules(kernel, problem, place.target);
+  const lookup::Query query{.kernel_name = kernel.name,
+                            .problem = problem,
+                            .device_name = place.device,
+                            .target = place.target.name,
+                            .driver = place.driver};
+  const auto is_valid = [&](const lookup::Record& record) {
+    return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
+           rules.IsValid(record.trial.config);
+  };
+  lookup::Answer found = snapshot.IndexOf(kernel.name).Lookup(query, is_valid);
+  const auto accept = [&](const Config& config) { return rules.IsValid(config); };
+  answer.expectation = lookup::AskGrids(SpeakingGrids(snapshot, kernel, place.target, query), query,
+                                        kernel.Policy(), kernel.hash, accept, found);
+  const std::string note = place.note.empty() ? "" : absl::StrCat("; ", place.note);
+  answer.match = found.match;
+  answer.reason = absl::StrCat(found.reason, note);
+  if (found.record != nullptr) {
+    TakeRecord(snapshot, *found.record, answer);
+    answer.config = *found.config;
+    // What was compiled for another problem, or from another config, is of no use.
+    const bool is_its_own =
+        found.record->trial.config == answer.config && found.record->key.problem == problem;
+    if (is_its_own) answer.artifact = found.record->artifact;
+    return;
+  }
+  ConfigRules::Safe safe = rules.SafeConfig();
+  if (safe.config.has_value()) answer.config = *std::move(safe.config);
+  absl::StrAppend(&answer.reason, "; ", safe.what);
+}
+
+}  // namespace
+
+const char* MatchName(lookup::Match match) {
+  switch (match) {
+    case lookup::Match::kExact:
+      return "exact";
+    case lookup::Match::kBucketed:
+      return "bucketed";
+    case lookup::Match::kNearest:
+      return "nearest";
+    case lookup::Match::kOtherDevice:
+      return "other_device";
+    case lookup::Match::kNone:
+      break;
+  }
+  return "default";
+}
+
+absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& source,
+                               const Question& question) {
+  Answer answer{.kernel = question.kernel, .snapshot = snapshot.digest(), .source = source};
+  const KernelRules* kernel = snapshot.FindKernel(question.kernel);
+  if (kernel == nullptr) {
+    const std::string known = absl::StrJoin(snapshot.kernel_names(), ", ");
+    answer.reason = absl::StrCat("the snapshot has no kernel '", question.kernel, "'; it has ",
+                                 known.empty() ? "none" : known);
+    return answer;
+  }
+  const Place place = PlaceOf(question.device, snapshot);
+  answer.device = place.device;
+  answer.target = place.target.name;
+  answer.driver = place.driver;
+  answer.reason = kernel->WhyNotOn(place.target);
+  if (!answer.reason.empty()) return answer;
+  const absl::StatusOr<Problem> problem =
+      kernel->MakeProblem(question.dims, question.dtype, place.target);
+  if (!problem.ok()) return problem.status();
+  answer.dims = problem->dims;
+  answer.dtype = ToText(problem->dtype);
+  LookUp(snapshot, *kernel, place, *problem, answer);
+  return answer;
+}
+
+}  // namespace tune::library

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A snapshot in memory: checked when it is read, never changed afterwards. docs/snapshots.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/libtune/grids.h"
+#include "client/libtune/kernel_rules.h"
+#include "client/libtune/made_once.h"
+#include "client/libtune/snapshot_json.h"
+#include "client/libtune/snapshot_lines.h"
+#include "lookup/index.h"
+#include "lookup/place.h"
+#include "lookup/record.h"
+
+namespace tune::library {
+
+inline constexpr size_t kSnapshotBytesMax = size_t{256} << 20;
+
+// "sha256:<64 hex digits>", in lower case.
+std::string DigestOf(absl::string_view data);
+bool IsDigest(absl::string_view text);
+
+// Where its digest tells that a file is whole, as a daemon wrote it, what it says of a kernel is
+// read when that is first asked for. What cannot be read then is not there.
+//
+// Never changes for whoever asks. Thread-safe, without locks.
+class Snapshot {
+ public:
+  // INVALID_ARGUMENT: damaged, of another version, or not what `wanted_digest` names, if that is
+  // not empty.
+  static absl::StatusOr<std::shared_ptr<const Snapshot>> Parse(std::string data,
+                                                               const std::string& wanted_digest);
+
+  const std::string& digest() const { return digest_; }
+  int64_t number() const { return number_; }
+  const std::vector<std::string>& kernel_names() const { return kernel_names_; }  // sorted
+  const KernelRules* FindKernel(const std::string& name) const;
+  // What every architecture can give, of a target that the snapshot does not describe.
+  Target TargetNamed(const std::string& name) const;
+
+  // Of each device that has records. Looks at all of them, once.
+  const lookup::SeenDevices& devices() const;
+
+  // Of a kernel's sweeps. Snapshots of older daemons have none.
+  const std::vector<Grid>& GridsOf(const std::string& kernel) const;
+  // Of a kernel's records.
+  const lookup::Index& IndexOf(const std::string& kernel) const;
+  // REQUIRES: a record of an index.
+  const Evidence& EvidenceOf(const lookup::Record& record) const;
+
+ private:
+  struct Records {
+    lookup::SeenDevices devices;
+    std::vector<Evidence> evidence;  // a record's trial has its place here for an id
+    std::shared_ptr<const lookup::Index> index;
+  };
+  // What the file says of one kernel name.
+  struct OfKernel {
+    KernelLines lines;  // none: all that follows is there already
+    MadeOnce<std::optional<KernelRules>> rules;
+    MadeOnce<Records> records;
+    MadeOnce<std::vector<Grid>> grids;
+  };
+
+  Snapshot() = default;
+  absl::Status ReadHead(const Json& json);
+  absl::Status ReadWhole(const Json& json);
+  void TakeLines(SnapshotLines split);
+  Records IndexedRecords(const std::string& kernel, std::vector<SnapshotRecord> records) const;
+  const OfKernel& Of(const std::string& kernel) const;
+  const Records& RecordsOf(const std::string& kernel) const;
+
+  std::string data_;  // that the lines point into
+  std::string digest_;
+  int64_t number_ = 0;
+  std::vector<std::string> kernel_names_;
+  std::map<std::string, Target> targets_;
+  std::map<std::string, OfKernel> kernels_;
+  OfKernel nothing_;  // of a name that the file does not have
+  MadeOnce<lookup::SeenDevices> devices_;
+};
+
+}  // namespace tune::library

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a snapshot comes from, in this order, each tried at most once:
+//
+// 1. a file: what is named, or the folder that the host's daemon writes;
+// 2. the node's cache, which processes share;
+// 3. the daemon;
+// 4. share/tune/snapshot.json of the install.
+//
+// Whatever fails on the way is remembered and told.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/libtune/environment.h"
+#include "client/libtune/snapshot.h"
+
+namespace tune::library {
+
+inline constexpr double kFreshSeconds = 60;
+
+// Which snapshot is wanted.
+struct Wish {
+  std::string digest;  // empty: the newest
+  std::string path;    // a file, or the number of one of the host's; not empty: no other
+  // How long the processes of a node take what one of them has fetched for the newest, in seconds.
+  double fresh_seconds = kFreshSeconds;
+
+  // Of "sha256:<hex>", "latest", "", a path or a number. INVALID_ARGUMENT: a digest that is none.
+  static absl::StatusOr<Wish> Parse(const std::string& text);
+  bool pinned() const { return !digest.empty() || !path.empty(); }
+};
+
+// A Found's source, of share/tune/snapshot.json.
+inline constexpr char kBundled[] = "bundled";
+
+struct Found {
+  std::shared_ptr<const Snapshot> snapshot;  // null: there is none
+  std::string source;                        // "file", "cache", "daemon", "bundled", "none"
+  std::vector<std::string> notes;            // what failed on the way, a sentence each
+  std::string folder;                        // that the file lies in, where it is a file
+};
+
+struct Daemon {
+  std::string address;
+  std::chrono::milliseconds timeout;  // not positive: it is not asked
+  // Says where files lie, too. Not null.
+  std::shared_ptr<const Environment> environment;
+  int end_fd = -1;  // where this can be read from, the looking is given up
+};
+
+// Of the newest snapshot that the host's daemon wrote, without reading it; empty: it is not known.
+std::string DigestInFolder(const Daemon& daemon);
+
+// Waits no longer than the timeout for the daemon, and for nobody else.
+Found FindSnapshot(const Wish& wish, const Daemon& daemon);
+
+// The file of an artifact, checked; `folder`: as Found's. NOT_FOUND, with what failed everywhere.
+absl::StatusOr<std::string> FindArtifact(const std::string& digest, const std::string& folder,
+                                         const Daemon& daemon);
+
+}  // namespace tune::library

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A question beside a record, field by field of the key.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+#include "lookup/index.h"
+#include "tuner/trial_key.h"
+
+namespace tune::lookup {
+
+// As asked for and as the record has it, in the words of tune.v1.KeyField.
+struct KeyField {
+  std::string name;
+  std::string rule;
+  std::string asked;
+  std::string there;  // empty: the record lacks it
+  std::string verdict;
+
+  bool differs() const { return verdict == "differs"; }
+};
+TUNE_FIELDS(KeyField, name, rule, asked, there, verdict);
+
+struct KeyComparison {
+  std::vector<KeyField> fields;
+  double distance = 0;  // in powers of two, over all axes
+};
+
+// REQUIRES: the question has a kernel hash.
+KeyComparison CompareKeys(const Query& asked, const KernelPolicy& policy, const TrialKey& there);
+
+}  // namespace tune::lookup

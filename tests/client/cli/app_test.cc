@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/app.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "tuner/kernel/kernel.h"
+
+namespace tune::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+absl::Status CheckDimNamed(const std::string& name) {
+  const std::string spec = absl::StrReplaceAll(R"spec(name: "k" source: "k.cu" entry: "k"
+dims { name: "NAME" default_value: 1000 }
+dtypes: "f32"
+args { name: "y" buffer { dtype: "f32" shape: "NAME" role: ROLE_OUTPUT } }
+launch { grid: "1" block: "32" }
+work { bytes: "8 * NAME" }
+reference { entry: "r" launch { grid: "1" block: "1" } }
+)spec",
+                                               {{"NAME", name}});
+  return Kernel::Create("k.textproto", spec, {{"k.cu", "text"}}).status();
+}
+
+// A dim would never get what its flag is given.
+TEST(FlagsBesideDims, NoneIsTheNameOfADim) {
+  const std::set<std::string> flags = FlagsBesideDims();
+  EXPECT_THAT(flags, IsSupersetOf({"address", "all", "budget", "device", "help", "version"}));
+  ASSERT_TRUE(CheckDimNamed("n").ok()) << CheckDimNamed("n");
+  for (const std::string& flag : flags) {
+    if (flag.find('-') != std::string::npos) continue;  // no name in a spec
+    EXPECT_THAT(std::string(CheckDimNamed(flag).message()), HasSubstr(flag))
+        << "--" << flag << " is not in the list of tuner/kernel/spec_checker.cc";
+  }
+}
+
+constexpr auto kNoServer = [](auto&&...) -> absl::StatusOr<std::unique_ptr<EmbeddedServer>> {
+  return absl::InternalError("this test has no server");
+};
+
+struct Ran {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Ran Tunectl(std::vector<std::string> words) {
+  words.insert(words.begin(), "tunectl");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran ran;
+  ran.code = RunTunectl(static_cast<int>(argv.size()), argv.data(), {kNoServer, kNoServer});
+  ran.out = testing::internal::GetCapturedStdout();
+  ran.err = testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+TEST(TunectlTest, WhatIsMistypedIsSuggested) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"swep", "softmax"}, "did you mean 'tunectl sweep'?"},
+      {{"--address", "unix:/x", "devcie", "list"}, "did you mean 'tunectl device'?"},
+      {{"device", "lst"}, "did you mean 'tunectl device list'?"},
+      {{"status"}, "did you mean 'tunectl server status'?"},
+      {{"sweep", "softmax", "rows=64"}, "dims are flags: --rows 64"},
+      {{"device", "frobnicate"}, "there is: list, show"},
+      {{"device", "list", "--jsn"}, "did you mean --json?"},
+      {{"frobnicate"}, "there is: sweep, best"},
+      {{"help", "device", "frobnicate"}, "tunectl device has no command 'frobnicate'"}};
+  for (const auto& [words, suggestion] : cases) {
+    const Ran ran = Tunectl(words);
+    EXPECT_EQ(ran.code, 2) << suggestion;
+    EXPECT_THAT(ran.err, HasSubstr(suggestion));
+  }
+}
+
+TEST(TunectlTest, EveryCommandHasHelp) {
+  const std::vector<std::string> manual = absl::StrSplit(Tunectl({"help", "--markdown"}).out, '\n');
+  int commands = 0;
+  for (const std::string& line : manual) {
+    absl::string_view title = line;
+    if (!absl::ConsumePrefix(&title, "## tunectl ")) continue;
+    std::vector<std::string> words = absl::StrSplit(title, ' ');
+    words.push_back("--help");
+    const Ran ran = Tunectl(words);
+    EXPECT_EQ(ran.code, 0) << line << ": " << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr(absl::StrCat("Usage: tunectl ", title, " ")));
+    words.pop_back();
+    words.insert(words.begin(), "help");
+    EXPECT_EQ(Tunectl(words).out, ran.out) << line;
+    ++commands;
+  }
+  EXPECT_GT(commands, 30);
+}
+
+}  // namespace
+}  // namespace tune::client
