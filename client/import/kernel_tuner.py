@@ -8,10 +8,12 @@ import os
 import re
 
 from cuda_source import CudaSource, included_files, is_readable
+from kernel_tuner_library import Chosen, HostText
 from kernel_tuner_options import CompilerOptions
+from kernel_tuner_reader import read_calls
 from kernel_tuner_spec import FLOATS, SpecWriter
 from restriction import Translator, Untranslatable, allowed_configs, table, tried
-from script_reader import Reader, Unreadable
+from script_reader import Unreadable
 from script_values import SPEC_TYPES, Array, File, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
 from spec_text import TO_WRITE, ident_pattern, listed
 
@@ -28,6 +30,8 @@ IGNORED = {"verbose", "iterations", "strategy", "strategy_options", "metrics", "
            "quiet", "device", "platform", "cache", "simulation_mode", "objective", "objectives", "parallel", "seed",
            "objective_higher_is_better", "use_noodles", "compiler"}
 LANGUAGES = {"", "CUDA", "CUPY", "NVCUDA"}
+# What a HIP kernel has that CUDA C++ has not, or has with other arguments.
+HIP_ALONE = re.compile(r"hip|HIP|amd|rocm|\b(__shfl|__shfl_(up|down|xor)|__ballot|__any|__all|warpSize)\b", re.A)
 TYPE_WIDTHS = {"double": 64, "float64": 64, "float": 32, "__nv_bfloat16": 16, "nv_bfloat16": 16, "bfloat16": 16,
                "half": 15, "__half": 15, "float16": 15, "long long": 64, "long": 64, "int64_t": 64, "int": 32,
                "int32_t": 32, "short": 16, "int16_t": 16, "char": 8, "int8_t": 8}
@@ -122,6 +126,11 @@ class Import(CompilerOptions, SpecWriter):
         compiler = self.values.get("compiler")
         if isinstance(compiler, str) and os.path.basename(compiler) not in ("nvcc", "nvrtc") and language in LANGUAGES:
             language = "C"  # with pragmas, say
+        if isinstance(text, HostText):
+            language = text.model.upper()
+        if language == "HIP" and text and "__global__" in text and not HIP_ALONE.search(text):
+            self.notes.append("source: lang='HIP': it names nothing that HIP alone has, so it is taken for CUDA C++")
+            language = "CUDA"
         foreign = language if language not in LANGUAGES else "OpenCL" if text and re.search(
             r"\b__kernel\b", text) and "__global__" not in text else ""
         if text is None:
@@ -160,7 +169,7 @@ class Import(CompilerOptions, SpecWriter):
         folder = self.reader.folder
         if "\n" in path or "{" in path:
             known = getattr(path, "path", None)
-            return str(path), os.path.dirname(os.path.join(folder, known)) if known else folder
+            return path if isinstance(path, HostText) else str(path), os.path.dirname(os.path.join(folder, known)) if known else folder
         full = os.path.join(folder, path)
         if not is_readable(full, folder):
             self.leave(f"source: there is no file {path} of at most 1 MiB in the script's folder; put it there")
@@ -308,10 +317,19 @@ class Import(CompilerOptions, SpecWriter):
         self.answers = [not (isinstance(a, Num) and a.value is None) for a in answer.items] \
             if isinstance(answer, Seq) else []
         self.args = []
+        choosing = collections.defaultdict(list)
         for index, item in enumerate(items):
             parameter = parameters[index] if index < len(parameters) else None
             name = parameter.name if parameter else f"arg{index}"
+            if isinstance(item, Chosen):
+                picked = item.pick(self.params.get(item.param, ()))
+                if picked is not None:
+                    choosing[item.param, picked[0]].append(name)
+                item = Unknown(f"the array that '{item.param}' chooses", self.line) if picked is None else picked[1]
             self.args.append(self.arg(index, name, parameter, item))
+        for (param, value), names in choosing.items():
+            self.leave(f"param {param}: it chooses the arrays or types of {', '.join(names)}, and an arg has one; these are those "
+                       f"of {param} = {value!r}: keep this value alone, or make one spec for each value")
         self.guess_output()
 
     def dtype(self, name, dtype):
@@ -513,15 +531,9 @@ class Import(CompilerOptions, SpecWriter):
         return pattern.sub(lambda m: str(self.defaults[m.group(1)]), text) if pattern else text
 
 
-def calls_of(path):
-    """(reader, calls) of a script that is read."""
-    reader = Reader(path, "tune_kernel")
-    return reader, reader.read()
-
-
 def run(path, wanted, reader=None, calls=None):
     if reader is None:
-        reader, calls = calls_of(path)
+        reader, calls = read_calls(path)
     unreached = 0 if calls else reader.unreached_call()
     if not calls:
         raise Unreadable(f"{path}: no call of tune_kernel was met, nor a function with @triton.autotune or @triton.jit")
@@ -529,7 +541,8 @@ def run(path, wanted, reader=None, calls=None):
         raise Unreadable(f"{path}: there are {len(calls)} calls of tune_kernel, no number {wanted}")
     line, node, positional, by_name = calls[wanted - 1]
     made = Import(reader, line, node, {**dict(zip(POSITIONS, positional)), **by_name})
-    made.left += [text for _, _, text in reader.passed_over[:reader.passed_over_at[wanted - 1]]]
+    made.left += reader.marks_before(wanted - 1, IGNORED, POSITIONS)
+    made.notes += reader.notes
     if unreached:
         made.leave("the call: nothing that was followed leads to it; look at each value, or run the script: tunectl import "
                    "--run", unreached)

@@ -2,13 +2,18 @@
 """`tunectl import --run` of a Kernel Tuner script: what its calls of tune_kernel are really given. Names of sizes are
 those that reading the script finds, where their values are the real ones."""
 import collections
+import functools
+import importlib.machinery
 import inspect
 import os
 import sys
 import types
 
 import script_run
-from kernel_tuner import POSITIONS, Import, calls_of
+from kernel_tuner import POSITIONS, Import
+from kernel_tuner_library import OWN, SELECTING, Chosen, call_own
+from kernel_tuner_reader import read_calls
+from script_objects import Instance
 from script_reader import Reader, Unreadable
 from script_values import DTYPES, Array, Fill, Function, Map, Num, Scalar, Scope, Seq, Unknown
 
@@ -35,35 +40,79 @@ def stand_in(calls, path):
         best = {name: next(iter(each), None) for name, each in dict(params).items()}
         return [{**best, "time": 1.0, "times": [1.0]}], {"device_name": "none", "best_config": best}
 
-    class StandIn(types.ModuleType):
-        def __getattr__(self, name):
-            if name.startswith("__"):
-                raise AttributeError(name)
-            inner = sys.modules.setdefault(f"{self.__name__}.{name}", StandIn(f"{self.__name__}.{name}"))
-            return inner
-
-        def __call__(self, *args, **kwargs):
-            return self
-
-        def __mro_entries__(self, bases):
-            return (object,)
-
-        def __iter__(self):
-            return iter(())
-
     module = StandIn("kernel_tuner")
-    module.__path__ = []
     module.tune_kernel = lambda *args, **given: taken(args, given)
     module.run_kernel = lambda name, source, size, arguments, params, *rest, **more: list(arguments)
     module.store_results = module.tune_kernel_T1 = lambda *args, **given: ([], {})
     found = {"kernel_tuner": module}
-    for name in ("observers", "nvml", "observers.nvml", "observers.observer", "accuracy", "util", "core", "interface",
-                 "integration", "file_utils", "observers.register", "observers.pmt", "observers.ncu", "energy",
-                 "energy.energy"):
-        made = StandIn(f"kernel_tuner.{name}")
-        made.__path__ = []
-        found[f"kernel_tuner.{name}"] = made
+    for name in ("utils.directives", "accuracy"):
+        found[f"kernel_tuner.{name}"] = inner = StandIn(f"kernel_tuner.{name}")
+        for own in SELECTING if name == "accuracy" else OWN - SELECTING:
+            setattr(inner, own, functools.partial(called_own, own))
+    sys.meta_path.insert(0, Finder())
     return found
+
+
+class StandIn(types.ModuleType):
+    """A module of the package: each of its names is there, and does nothing."""
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        inner = sys.modules.setdefault(f"{self.__name__}.{name}", StandIn(f"{self.__name__}.{name}"))
+        return inner
+
+    def __call__(self, *args, **kwargs):
+        return self
+
+    def __mro_entries__(self, bases):
+        return (object,)
+
+    def __iter__(self):
+        return iter(())
+
+
+class Finder:
+    """Finds every module of the package."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, Finder, is_package=True) if name.startswith("kernel_tuner.") else None
+
+    @staticmethod
+    def create_module(spec):
+        return StandIn(spec.name)
+
+    @staticmethod
+    def exec_module(module):
+        pass
+
+
+def called_own(own, *args, **given):
+    """What a function of the package gives, with real arrays."""
+    made = call_own(own, [converted(arg) for arg in args], {name: converted(arg) for name, arg in given.items()},
+                    lambda num, name: num, lambda text: Unknown(text, 0))
+    return made if isinstance(made, Chosen) else realized(made)
+
+
+def realized(value):
+    """The Python value of one that was made without running it."""
+    if isinstance(value, Num):
+        return value.value
+    if isinstance(value, Seq):
+        return [realized(item) for item in value.items]
+    if isinstance(value, Map):
+        return {key: realized(item) for key, item in value.items.items()}
+    if isinstance(value, (Array, Scalar)):
+        import numpy
+        dtype = numpy.dtype({"f64": "f8", "f32": "f4", "i32": "i4"}[value.dtype])
+        if isinstance(value, Scalar):
+            return dtype.type(value.num.value)
+        high = value.fill.high
+        shape = [num.value for num in value.shape]
+        return (numpy.random.randint(high, size=shape) if dtype.kind == "i" else numpy.random.rand(*shape)).astype(dtype)
+    return value
 
 
 # Real values as the import has them.
@@ -72,7 +121,7 @@ def stand_in(calls, path):
 def converted(value):
     if value is None or isinstance(value, (bool, int, float)):
         return Num(value)
-    if isinstance(value, str):
+    if isinstance(value, (str, Chosen, Instance, Unknown)):
         return value
     if isinstance(value, os.PathLike):
         return os.fspath(value)
@@ -141,7 +190,7 @@ def named(read, real):
     if isinstance(real, Array):
         if not isinstance(read, Array) or [n.value for n in read.shape] != [n.value for n in real.shape]:
             return real
-        is_told = read.fill.kind and not read.note and read.fill.kind != "CONSTANT"
+        is_told = not read.note and read.fill.kind != "CONSTANT" and (read.fill.kind or is_standard(real.fill))
         return Array(real.dtype, read.shape, read.fill if is_told and real.fill.kind not in ("CONSTANT", "IOTA") else real.fill)
     if isinstance(real, Seq):
         items = read.items if isinstance(read, Seq) and len(read.items) == len(real.items) else [None] * len(real.items)
@@ -149,6 +198,9 @@ def named(read, real):
     if isinstance(real, Map):
         items = read.items if isinstance(read, Map) else {}
         return Map({key: named(items.get(key), item) for key, item in real.items.items()})
+    if isinstance(real, Chosen):
+        arrays = read.arrays if isinstance(read, Chosen) else {}
+        return Chosen(real.param, {key: named(arrays.get(key), item) for key, item in real.arrays.items()})
     if isinstance(real, Function):
         if isinstance(read, Function):
             return Function(read.node, read.scope, read.bound, real.real)
@@ -156,6 +208,11 @@ def named(read, real):
     if isinstance(real, str) and getattr(read, "path", None) and str(read) == real:
         return read
     return real
+
+
+def is_standard(fill):
+    """Whether a sample is of the normal distribution that an array has if nothing is said."""
+    return fill.kind == "NORMAL" and abs(fill.low) < 0.1 and 0.9 < fill.high < 1.1
 
 
 def node_of(function):
@@ -218,7 +275,7 @@ def run(path, wanted, arguments):
 def reading(path):
     """(reader, calls) of the script as it is read; what cannot be read has no calls."""
     try:
-        reader, calls = calls_of(path)
+        reader, calls = read_calls(path)
     except (Unreadable, RecursionError):
         reader, calls = Reader(path, "tune_kernel"), []
     reader.passed_over.clear()

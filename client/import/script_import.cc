@@ -12,32 +12,8 @@
 #include "nlohmann/json.hpp"
 
 namespace tune {
-namespace embedded {
-extern const std::string_view import_cuda_source_py;
-extern const std::string_view import_kernel_tuner_options_py;
-extern const std::string_view import_kernel_tuner_py;
-extern const std::string_view import_kernel_tuner_run_py;
-extern const std::string_view import_kernel_tuner_spec_py;
-extern const std::string_view import_restriction_py;
-extern const std::string_view import_script_calls_py;
-extern const std::string_view import_script_import_py;
-extern const std::string_view import_script_modules_py;
-extern const std::string_view import_script_objects_py;
-extern const std::string_view import_script_reader_py;
-extern const std::string_view import_script_run_py;
-extern const std::string_view import_script_values_py;
-extern const std::string_view import_spec_text_py;
-extern const std::string_view import_triton_configs_py;
-extern const std::string_view import_triton_expressions_py;
-extern const std::string_view import_triton_function_py;
-extern const std::string_view import_triton_hooks_py;
-extern const std::string_view import_triton_host_py;
-extern const std::string_view import_triton_launch_py;
-extern const std::string_view import_triton_run_py;
-extern const std::string_view import_triton_script_py;
-extern const std::string_view import_triton_tensors_py;
-extern const std::string_view import_triton_values_py;
-}  // namespace embedded
+// The modules of this folder, made by its CMakeLists.txt: names and texts by turns, then nullptr.
+const std::string_view* const* ImportModules();
 
 namespace client {
 namespace {
@@ -46,7 +22,7 @@ constexpr auto kReadTimeout = std::chrono::seconds(60);
 constexpr auto kRunTimeout = std::chrono::minutes(30);
 constexpr size_t kAnswerBytesMax = 16 << 20;
 
-// Imports a module from the texts that it is given, whatever their order; the last is the program.
+// Imports modules from the texts that it is given, and runs main() of script_import.
 constexpr char kLoader[] = R"(
 import importlib.util, sys
 count = int(sys.argv.pop(1))
@@ -61,41 +37,17 @@ class Texts:
     name = module.__name__
     exec(compile(texts[name], name + '.py', 'exec'), module.__dict__)
 sys.meta_path.insert(0, Texts())
-importlib.import_module(given[-2]).main()
+importlib.import_module('script_import').main()
 )";
 
-// Each an argument of its own: one has at most 128 KiB on Linux.
+// The loader's arguments: the number of modules, and a name and a text of each. Each is an argument of
+// its own, since Linux limits an argument to 128 KiB.
 std::vector<std::string> Modules() {
-  const std::vector<std::pair<std::string_view, std::string_view>> modules = {
-      std::pair("script_values", embedded::import_script_values_py),
-      std::pair("cuda_source", embedded::import_cuda_source_py),
-      std::pair("script_objects", embedded::import_script_objects_py),
-      std::pair("script_modules", embedded::import_script_modules_py),
-      std::pair("script_calls", embedded::import_script_calls_py),
-      std::pair("script_reader", embedded::import_script_reader_py),
-      std::pair("restriction", embedded::import_restriction_py),
-      std::pair("spec_text", embedded::import_spec_text_py),
-      std::pair("kernel_tuner_spec", embedded::import_kernel_tuner_spec_py),
-      std::pair("kernel_tuner_options", embedded::import_kernel_tuner_options_py),
-      std::pair("kernel_tuner", embedded::import_kernel_tuner_py),
-      std::pair("triton_function", embedded::import_triton_function_py),
-      std::pair("triton_values", embedded::import_triton_values_py),
-      std::pair("triton_hooks", embedded::import_triton_hooks_py),
-      std::pair("triton_tensors", embedded::import_triton_tensors_py),
-      std::pair("triton_expressions", embedded::import_triton_expressions_py),
-      std::pair("triton_host", embedded::import_triton_host_py),
-      std::pair("triton_configs", embedded::import_triton_configs_py),
-      std::pair("triton_run", embedded::import_triton_run_py),
-      std::pair("triton_launch", embedded::import_triton_launch_py),
-      std::pair("triton_script", embedded::import_triton_script_py),
-      std::pair("script_run", embedded::import_script_run_py),
-      std::pair("kernel_tuner_run", embedded::import_kernel_tuner_run_py),
-      std::pair("script_import", embedded::import_script_import_py)};
-  std::vector<std::string> texts = {absl::StrCat(modules.size())};
-  for (const auto& [name, text] : modules) {
-    texts.emplace_back(name);
-    texts.emplace_back(text);
+  std::vector<std::string> texts = {""};
+  for (const std::string_view* const* text = ImportModules(); *text != nullptr; ++text) {
+    texts.emplace_back(**text);
   }
+  texts.front() = absl::StrCat(texts.size() / 2);
   return texts;
 }
 

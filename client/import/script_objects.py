@@ -175,10 +175,12 @@ def map_method(base, name, positional, by_name):
 def array_method(array, name, positional, by_name):
     first = positional[0] if positional else None
     if name == "astype":
-        return dataclasses.replace(array, dtype=given_dtype(first or by_name.get("dtype"), "a type that is not given"))
+        return dataclasses.replace(array, fill=dataclasses.replace(array.fill), dtype=given_dtype(first or by_name.get("dtype"), "a type that is not given"))
     if name == "view" and first is None:
         return array
-    if name in ("copy", "flatten", "ravel", "squeeze"):
+    if name in ("copy", "flatten"):
+        return dataclasses.replace(array, fill=dataclasses.replace(array.fill))  # what is done to one is not done to the other
+    if name in ("ravel", "squeeze"):
         return array
     if name == "transpose" and not positional:
         return dataclasses.replace(array, shape=array.shape[::-1])

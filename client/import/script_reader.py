@@ -123,7 +123,7 @@ class Reader(Imports, Calls):
             if method is not None:
                 method(node, scope)
             elif not isinstance(node, (ast.Pass, ast.Assert)):
-                self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node)[:60]}' was not followed")
+                self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node).split(chr(10))[0][:60]}' was not followed")
 
     @staticmethod
     def foreign(node, alias):

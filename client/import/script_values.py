@@ -194,6 +194,8 @@ def dtype_of_plain(value, otherwise="f64"):
 def cast(dtype, positional, node):
     value = positional[0] if positional else Num(0)
     value = value.num if isinstance(value, Scalar) else value
+    if isinstance(value, Num) and dtype[:1] in ("i", "u") and isinstance(value.value, float) and math.isfinite(value.value):
+        value = Num(int(value.value), f"int({value.text})" if value.text else "")
     return Scalar(dtype, value) if isinstance(value, Num) else unknown_at(node)
 
 
@@ -295,7 +297,7 @@ ELEMENTWISE = {"abs", "absolute", "fabs", "sqrt", "exp", "sin", "cos", "sort", "
 def elementwise(name, array, node):
     """Of the same shape; what it holds is said where a fill says it."""
     if name == "copy":
-        return array
+        return dataclasses.replace(array, fill=dataclasses.replace(array.fill))
     fill = array.fill
     if name in ("sort", "sorted") and fill.kind == "UNIFORM":
         return dataclasses.replace(array, fill=dataclasses.replace(fill, kind="SORTED"))
@@ -372,7 +374,7 @@ def array_call(name, positional, by_name):
     if name in ("normal", "uniform", "randint", "integers"):
         return drawn_array(name, positional, by_name, dtype)
     if name in ("array", "asarray", "ascontiguousarray") and isinstance(first, Array):
-        return dataclasses.replace(first, dtype=dtype or first.dtype)
+        return dataclasses.replace(first, fill=dataclasses.replace(first.fill), dtype=dtype or first.dtype)
     if name in ("array", "asarray") and isinstance(first, Seq) and plain(first) is not None:
         sizes = list(itertools.islice(iter_shape(first), 4))
         return Array(dtype or dtype_of_plain(plain(first)), sizes, Fill(), note="its values were written out")

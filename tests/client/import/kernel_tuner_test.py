@@ -166,6 +166,38 @@ Tuner(parser.parse_args().size).tune()
         self.assertIn('defines { name: "block_size_y" value: "1" }', answer.spec)
         self.assertIn('defines { name: "grid_size_x" value: "ceil_div(n, block_size_x * per)" }', answer.spec)
 
+    def test_the_way_to_the_call_is_taken(self):
+        for way in ("import os\nif os.path.isfile('cache.json'):\n    {}\nelse:\n    print('tune first')\n",
+                    "def tune():\n    if 1 > 2:\n        return {}\nif 'x' == 'y':\n    tune()\n",
+                    "import sys\ndef main():\n    if len(sys.argv) < 2:\n        return\n    {}\nmain()\n"):
+            answer = self.read(HEAD + way.format(CALL + ")"))
+            self.assertEqual(answer.left + answer.error, "", way)
+            self.assertIn('name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT', answer.spec)
+        answer = self.read(HEAD + "def main():\n    if look():\n        return\n    " + CALL + ")\nmain()\n")
+        self.assertIn("if (line 11): 'look()' was not understood; it was taken not to hold", answer.left)
+
+    def test_what_is_done_to_an_array_in_place_is_its_fill(self):
+        for statement, fill in (("x.fill(3)", "CONSTANT low: 3"), ("np.copyto(x, np.random.rand(n))", "UNIFORM high: 1"),
+                                ("z = x.copy(); z.fill(3)", ""), ("x.fill(0); x = x.astype(np.float32)", "CONSTANT")):
+            answer = self.read(HEAD + statement + "\n" + CALL + ")\n")
+            self.assertEqual(answer.left, "")
+            self.assertIn('"x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT' + (f" fill {{ kind: {fill}" if fill else " }"),
+                          answer.spec, statement)
+        self.assertIn("arg x: line 10 may change what it holds", self.read(HEAD + "np.random.shuffle(x)\n" + CALL + ")\n").notes)
+
+    def test_a_float_that_is_cast_to_an_integer_is_one(self):
+        answer = self.read(HEAD.replace("n = 100000", "n = np.int32(1e5)") + CALL + ")\n")
+        self.assertIn('dims { name: "n" default_value: 100000', answer.spec)
+        self.assertNotIn("100000.0", answer.spec)
+
+    def test_hip_kernels_are_cuda_unless_they_name_what_hip_alone_has(self):
+        answer = self.read(HEAD + CALL + ', lang="HIP")\n')
+        self.assertEqual(answer.left, "")
+        self.assertIn("taken for CUDA C++", answer.notes)
+        for text in ("#include <hip/hip_runtime.h>", "int w = warpSize;"):
+            answer = self.read(HEAD.replace('kernel = """', f'kernel = """{text}\n') + CALL + ', lang="HIP")\n')
+            self.assertIn("lang='HIP': only CUDA kernels", answer.left)
+
     def test_a_size_that_the_source_has_as_a_number_is_fixed(self):
         answer = self.read(HEAD.replace('kernel = """', 'kernel = """#define WIDTH 100000\n') + CALL + ")\n")
         self.assertIn('dims { name: "n" default_value: 100000 min: 100000 max: 100000 }', answer.spec)
@@ -177,6 +209,70 @@ Tuner(parser.parse_args().size).tune()
         answer = self.read(HEAD.replace("y = np.zeros_like(x)", "n = 5000; y = np.zeros(n, np.float32)") + CALL + ")\n")
         self.assertIn('name: "y" buffer { dtype: "f32" shape: "n_2"', answer.spec)
         self.assertIn('name: "x" buffer { dtype: "f32" shape: "n"', answer.spec)
+
+
+DIRECTIVES = '''import numpy as np
+from kernel_tuner import tune_kernel
+from kernel_tuner.utils.directives import *
+code = """
+#include <math.h>
+#define WIDTH 512
+START scale out(float*:WIDTH,ROWS) from(double*:WIDTH,ROWS) \\
+  flags(int*:64) rows(int:ROWS)
+for (int i = 0; i < WIDTH * rows; i++) out[i] = 2 * from[i];
+STOP
+"""
+'''
+DIRECTIVES_CALL = '''
+tune_kernel("scale", KERNEL, 0, ARGS, {"nthreads": [32, 64]}, compiler="nvc++", compiler_options=["-fast"])
+'''
+
+
+class KernelTunersOwnFunctions(kit.Import):
+    def directives(self, made, mark="#pragma tuner", source=DIRECTIVES):
+        return self.read(source.replace("START", mark + " start").replace("STOP", mark + " stop") + made)
+
+    def test_functions_that_pragmas_mark_have_their_arguments(self):
+        whole = "kernels, args = process_directives(Code(OpenMP(), Cxx()), code, user_dimensions={'ROWS': 300})\n" + \
+            DIRECTIVES_CALL.replace("KERNEL", 'kernels["scale"]').replace("ARGS", 'args["scale"]')
+        parts = """app = Code(OpenMP(), Cxx())
+lines = extract_preprocessor(code)
+data = extract_directive_data(code, app)
+args = allocate_signature_memory(data["scale"], lines, {"ROWS": 300})
+text = generate_directive_function(lines, extract_directive_signature(code, app)["scale"],
+                                   extract_directive_code(code, app)["scale"], app, data=data["scale"])
+""" + DIRECTIVES_CALL.replace("KERNEL", "text").replace("ARGS", "args")
+        for script in (whole, parts):
+            answer = self.directives(script)
+            self.assertRegex(answer.left, "^source: lang='OPENMP': only CUDA kernels[^\n]*$")
+            for arg in ('"arg0" buffer { dtype: "f32" shape: "WIDTH * ', '"arg1" buffer { dtype: "f64" shape: "WIDTH * ',
+                        '"arg2" buffer { dtype: "i32" shape: "64"', '"arg3" scalar { dtype: "i32" value: "'):
+                self.assertIn(arg, answer.spec)
+            text = answer.files["scale.cu"]
+            self.assertIn('extern "C" float scale(float* out, double* from, int* flags, int rows) {', text)
+            self.assertIn("out[i] = 2 * from[i];", text)
+        answer = self.directives(whole.replace("Cxx", "Fortran"), "!$tuner")
+        self.assertRegex(answer.left, "^source: lang='FORTRAN': only CUDA kernels[^\n]*$")
+
+    def test_sizes_and_types_that_a_mark_does_not_say_are_told(self):
+        made = "kernels, args = process_directives(Code(OpenACC(), Cxx()), code)\n" + \
+            DIRECTIVES_CALL.replace("KERNEL", 'kernels["scale"]').replace("ARGS", 'args["scale"]')
+        self.assertIn("arg arg0: 'out(float*:WIDTH,ROWS)' was not understood", self.directives(made).left)
+        answer = self.directives(made, source=DIRECTIVES.replace("int*:64", "pixel*:64"))
+        self.assertIn("arg arg2: 'flags(pixel*:64)' was not understood", answer.left)
+
+    def test_arrays_that_a_param_chooses_are_one_thing_to_write(self):
+        head = HEAD.replace('"per": [1, 2, 64]', '"per": [1], "TYPE": ["half", "float", "double"]') + \
+            "from kernel_tuner.accuracy import Tunable, TunablePrecision\n"
+        for types in ("", ", ['float', 'double']", ", {'float': np.float32, 'double': np.float64}"):
+            made = f"args[:2] = []\nargs = [TunablePrecision('TYPE', y{types}), TunablePrecision('TYPE', x{types}), *args]\n"
+            answer = self.read(head + made.split("\n", 1)[1].replace("*args", "args[2]") + CALL + ")\n")
+            self.assertRegex(answer.left, r"^param TYPE: it chooses the arrays or types of y, x, [^\n]*'double'[^\n]*\(line 1\d\)$")
+            self.assertIn('"y" buffer { dtype: "f64" shape: "n" role: ROLE_OUTPUT', answer.spec)
+        answer = self.read(head + "args[1] = Tunable('per', {1: x, 2: x.copy()})\n" + CALL + ")\n")
+        self.assertRegex(answer.left, "^param per: it chooses the arrays or types of x, [^\n]*per = 1")
+        answer = self.read(head + "args[1] = Tunable('per', {7: x})\n" + CALL + ")\n")
+        self.assertIn("arg x: 'the array that 'per' chooses' was not understood", answer.left)
 
 
 class WhatIsNotRead(kit.Import):
@@ -197,6 +293,43 @@ class WhatIsNotRead(kit.Import):
         self.left(HEAD + "for name in look_up():\n    params[name] = [1]\n" + CALL + ")\n", r"for \(line 10\)")
         answer = self.read(HEAD + "print(params); len(args)\n" + CALL + ")\n")
         self.assertEqual(answer.left, "")
+
+    def test_statements_that_may_change_the_call_are_told(self):
+        """By other names, through functions and methods, and by what decides whether they run."""
+        for statement in (
+                "q = {'p': params}\nfor k in look(): q['p'][k] = [1]", "q = params.setdefault('per', [1])\nfor k in look(): q.append(k)",
+                "def add(p):\n    q = p\n    for k in look(): q[k] = [1]\nadd(params)",
+                "def same(p): return p\nq = same(params)\nfor k in look(): q[k] = [1]",
+                "def add(): params['z'] = [1]\nif look(): add()", "for p in (params, {}):\n    if look(p): p['per'] = [1]",
+                "flag = 0\nfor k in look(): flag = 1\nif flag: params['per'] = [1]",
+                "found = [1]\nfor v in (2, 4):\n    if look(v): continue\n    found.append(v)\nparams['per'] = found",
+                "def per():\n    if look(): return [1]\n    return [2]\nparams['per'] = per()",
+                "class C:\n    def fill(self):\n        for k in look(): self.p[k] = 3\nc = C()\nc.p = params\nc.fill()",
+                "def outer():\n    found = [1]\n    def inner():\n        for k in look(): found.append(k)\n    inner()\n"
+                "    return found\nparams['per'] = outer()",
+                "m = 1\nif look(): m = 2\ndef setup(v=m): params['per'] = [v]\nsetup()",
+                "match look():\n    case 1: params['per'] = [1]", "for k in look(): exec(k)", "for k in look(): x.resize(k)"):
+            self.left(HEAD + statement + "\n" + CALL + ")\n", r"line 1[0-9]")
+        self.left(HEAD + "if look():\n    def restrict(p): return p['per'] < 2\nelse:\n    def restrict(p): return True\n" + CALL +
+                  ", restrictions=restrict)\n", "if .line 10")
+        self.left(HEAD + "x.shape = look()\n" + CALL + ")\n", "line 10: 'x.shape")
+
+    def test_statements_that_cannot_change_the_call_are_not_told(self):
+        for statement in (
+                "metrics = {}\nfor k in look(): metrics[k] = 1", "def first():\n    for k in look(): return k\nprint(first())",
+                "try:\n    import hip\n    found = True\nexcept Exception:\n    found = False", "import sys\nif not look(): sys.exit(1)",
+                "options = {}\nif look(): options['a'] = 3\nfor value in look(): options[value] = 1"):
+            answer = self.read(HEAD + statement + "\n" + CALL + ", metrics=metrics, strategy_options=options)\n")
+            self.assertEqual(answer.left + answer.error, "", statement)
+
+    def test_loops_that_fill_arrays_need_no_mark(self):
+        for loop in ("for i in look(): y[i] = 3", "for i in look():\n    at = i * 2\n    y[at] = x[i]",
+                     "def twice(a):\n    b = a * 2\n    return b\nfor i in range(len(x)): y[i] = twice(x[i])"):
+            answer = self.read(HEAD + loop + "\n" + CALL + ")\n")
+            self.assertEqual(answer.left + answer.error, "", loop)
+            self.assertRegex(answer.notes, "arg y: line 1[0-9] sets parts of it")
+        self.left(HEAD + "def bump():\n    global n\n    n += 1\nfor k in look(): bump()\n" + CALL + ")\n", r"for \(line 13\)")
+        self.left(HEAD + "for k in look(): y = np.zeros(5)\n" + CALL + ")\n", r"for \(line 10\)")
 
     def test_no_file_is_refused_for_one_part(self):
         self.left(HEAD + CALL + ', lang="OpenCL")\n', "source: lang='OPENCL': only CUDA kernels")

@@ -5,7 +5,7 @@ import importlib.util
 import unittest
 
 import kit
-from kernel_tuner_test import CALL, HEAD
+from kernel_tuner_test import CALL, DIRECTIVES, DIRECTIVES_CALL, HEAD
 from triton_test import HEAD as TRITON_HEAD
 from triton_test import HOST, KERNEL
 
@@ -59,6 +59,19 @@ class KernelTuner(kit.Import):
         answer = self.read(script, "640", run=True)
         self.assertEqual(answer.left, "")
         self.assertIn("640", answer.spec)
+
+    def test_kernel_tuners_own_functions_give_what_reading_finds(self):
+        pragmas = DIRECTIVES.replace("START", "#pragma tuner start").replace("STOP", "#pragma tuner stop") + \
+            "kernels, args = process_directives(Code(OpenMP(), Cxx()), code, user_dimensions={'ROWS': 300})\n" + \
+            DIRECTIVES_CALL.replace("KERNEL", 'kernels["scale"]').replace("ARGS", 'args["scale"]')
+        chosen = HEAD.replace('"per": [1, 2, 64]', '"per": [1], "TYPE": ["half", "double"]') + \
+            "from kernel_tuner.accuracy import TunablePrecision\nfrom kernel_tuner.observers.tegra import TegraObserver\n" \
+            "args[1] = TunablePrecision('TYPE', x)\n" + CALL + ", observers=[TegraObserver()])\n"
+        for script in (pragmas, chosen):
+            read, ran = self.read(script), self.read(script, run=True)
+            self.assertEqual(read.left, ran.left)
+            self.assertEqual(read.spec, ran.spec)
+            self.assertEqual({**read.files, **ran.files}, read.files)
 
     def test_types_are_told_and_errors_are_passed_on(self):
         script = HEAD.replace("astype(np.float32); y", "astype(np.complex64); y") + CALL + ")\n"
