@@ -10,9 +10,10 @@ import re
 from cuda_source import CudaSource, included_files, is_readable
 from kernel_tuner_library import Chosen, HostText
 from kernel_tuner_options import CompilerOptions
-from kernel_tuner_reader import read_calls
+from kernel_tuner_reader import DOUBT, read_calls
 from kernel_tuner_spec import FLOATS, SpecWriter
 from restriction import Translator, Untranslatable, allowed_configs, table, tried
+from script_objects import Instance, bound_member
 from script_reader import Unreadable
 from script_values import SPEC_TYPES, Array, File, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
 from spec_text import TO_WRITE, ident_pattern, listed
@@ -101,6 +102,10 @@ class Import(CompilerOptions, SpecWriter):
                 self.notes.append("verify was left out: the reference and tolerances say what is right")
             elif name not in READ and name not in IGNORED and name not in ("texmem_args", "verify"):
                 self.leave(f"{name}: no option of Kernel Tuner that the import knows")
+        # A list in doubt may be named by its part of the call: then its mark says nothing more.
+        doubts = {text: text.removesuffix(DOUBT) for text in self.left if text.endswith(DOUBT)}
+        others = [text for text in self.left if text not in doubts]
+        self.left = [text for text in self.left if text not in doubts or not any(doubts[text] in other for other in others)]
         self.write_spec()
 
     def read_source(self):
@@ -181,6 +186,7 @@ class Import(CompilerOptions, SpecWriter):
         value = self.get("tune_params")
         self.params = {}
         for name, values in (value.items if isinstance(value, Map) else {}).items():
+            values = Seq(items_of(values)) if isinstance(values, Array) and values.values is not None else values
             known = plain(values) if isinstance(values, Seq) else None
             if isinstance(values, Seq) and values.doubt:
                 self.leave(f"param {name}: {values.doubt} may change it, and was not followed")
@@ -218,6 +224,8 @@ class Import(CompilerOptions, SpecWriter):
         line = getattr(getattr(item, "node", None), "lineno", 0) or getattr(item, "line", 0) or self.line
         if isinstance(item, Seq) and item.items and isinstance(item.items[0], Function):
             item = item.items[0]  # a function with the names of its params
+        if isinstance(item, Instance) and isinstance(bound_member(item, "__call__"), Function):
+            item = bound_member(item, "__call__")
         try:
             if isinstance(item, str):
                 self.constraints.append(self.translator.text(item))
@@ -453,7 +461,8 @@ class Import(CompilerOptions, SpecWriter):
                 return self.translator.sized(num) if num.text else repr(num.value)
             raise Untranslatable(getattr(value, "why", what))
         except Untranslatable as error:
-            self.leave(f"{what}: {error}", error.line or getattr(value, "line", 0))
+            line = error.line if not isinstance(value, str) else 0  # of a text it is the text's own
+            self.leave(f"{what}: {error}", line or getattr(value, "line", 0))
             return None
         finally:
             self.translator.steps = 0

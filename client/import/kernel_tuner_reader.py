@@ -3,18 +3,25 @@
 conditions that do not hold where the script is read, and passes over statements that cannot change what is tuned."""
 import ast
 import dataclasses
+import json
+import math
 
+from kernel_tuner_arrays import arithmetic, array_function, as_type, indexed, mapped
 from kernel_tuner_library import OWN, PACKAGE, call_own, own_name
 from script_modules import LoadedModule
-from script_objects import HARMLESS, Class
-from script_reader import ARRAY_MODULES, Reader
+from script_objects import HARMLESS, Class, Instance
+from script_reader import ARRAY_MODULES, OPERATORS, Reader
 from script_slice import CHANGING, LEAVING, Slice, name_of, reaches, reaching
-from script_values import Array, Fill, Function, Generator, Module, Unknown, as_shape, items_of, plain
+from script_values import (Array, DType, File, Fill, Function, Generator, Map, Module, Num, Scope, Seq, Unknown, as_shape,
+                           items_of, plain, snapshot, unknown_at)
 
 ENTRY = "tune_kernel"
 TURNS_MAX = 1024  # of a loop that fills arrays
 PURE_DEPTH = 5
 RESHAPING = {"resize", "setflags", "byteswap"}
+MATH = {name: getattr(math, name) for name in ("gcd", "lcm", "comb", "log2", "log10", "log", "sqrt", "isqrt", "exp", "pow", "fabs",
+                                               "trunc", "hypot", "factorial") if hasattr(math, name)}
+DOUBT = " may change what is tuned, and was not followed"
 LEAVING_CALLS = {"exit", "quit", "_exit", "skip", "fail"}
 
 
@@ -23,13 +30,14 @@ class TuningReader(Reader):
 
     def __init__(self, path, eager=False):
         super().__init__(path, ENTRY)
-        self.eager, self.notes = eager, []
+        self.eager, self.notes, self.assumed = eager, [], []
         self.trees = []  # of the script and the modules that were read
         self.reaching = {ENTRY}
         self.around = []  # functions that are being walked
 
     def module_block(self, body, scope):
         self.trees.append(ast.Module(body, []))
+        Renamed(self.trees[-1]).visit(self.trees[-1])
         self.reaching = reaching(self.trees, ENTRY)
         super().module_block(body, scope)
 
@@ -43,18 +51,36 @@ class TuningReader(Reader):
     # What was not followed.
 
     def pass_over(self, node, text):
-        self.passed_over.append((node.lineno, node, text + self.where))
+        self.passed_over.append((node.lineno, node, text if not self.where else text.removesuffix(DOUBT) + self.where))
+
+    def not_followed(self, node, scope):
+        """A list in doubt gives the doubt to what is made of it, which the slice finds."""
+        given = [*node.args, *(keyword.value for keyword in node.keywords), getattr(node.func, "value", None)]
+        values = [self.value(each, scope) for each in given if isinstance(each, (ast.Name, ast.Attribute))]
+        certain = [value for value in values if isinstance(value, (Seq, Map)) and not value.doubt]
+        made = super().not_followed(node, scope)
+        if any(value.doubt for value in certain):
+            self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node)[:60]}'{DOUBT}")
+        return made
+
+    def do_Try(self, node, scope):
+        """Packages that the script asks for are taken to be there."""
+        super().do_Try(node, scope)
+        for handler in node.handlers:
+            if name_of(handler.type) in ("ImportError", "ModuleNotFoundError"):
+                self.assumed.append((handler, f"except (line {handler.lineno}): what the try imports was taken to be there"))
 
     def marks_before(self, number, ignored, positions):
-        """What was not followed before a call and may change what it is given."""
+        """What was not followed before a call and may change what it is given. Adds notes of what was taken to be so."""
         _, call, _, _ = self.calls[number]
         given = [part for index, part in enumerate(call.args) if isinstance(part, ast.Starred) or index >= len(positions)
                  or positions[index] not in ignored]
         given += [keyword.value for keyword in call.keywords if keyword.arg not in ignored]
         before = self.passed_over[:self.passed_over_at[number]]
-        if not before:
+        if not before and not self.assumed:
             return []
         slice_ = Slice(self.trees, call, given, ENTRY)
+        self.notes += [text for node, text in self.assumed if slice_.matters(node)]
         return [text for _, node, text in before if slice_.matters(node)]
 
     def do_For(self, node, scope):
@@ -105,8 +131,10 @@ class TuningReader(Reader):
                     array.note = array.note or f"line {node.lineno} may change what it holds"
 
     def assign(self, target, value, scope):
-        owner = self.value(target.value, scope) if isinstance(target, ast.Attribute) else None
-        if not isinstance(owner, Array):
+        owner = self.value(target.value, scope) if isinstance(target, (ast.Attribute, ast.Subscript)) else None
+        if isinstance(owner, Array):
+            owner.values = None
+        if not isinstance(owner, Array) or isinstance(target, ast.Subscript):
             super().assign(target, value, scope)
         elif target.attr == "shape" and as_shape(value) and all(num.value > 0 for num in as_shape(value)):
             owner.shape = as_shape(value)
@@ -204,9 +232,187 @@ class TuningReader(Reader):
             scope.update({name: Module(f"{node.module}.{name}") for name in OWN})
 
     def library(self, node, name, positional, by_name, scope):
-        own = own_name(self.value(node.func, scope))
+        function = self.value(node.func, scope)
+        own = own_name(function)
         made = call_own(own, positional, by_name, self.named, lambda text: Unknown(text, node.lineno)) if own else None
+        if made is None and isinstance(function, Module) and function.name.split(".")[0] in ARRAY_MODULES:
+            made = array_function(name, positional, by_name, node)
+        if made is None and (isinstance(function, Module) or name not in scope):
+            made = self.of_python(name, positional, by_name, node)
         return super().library(node, name, positional, by_name, scope) if made is None else made
+
+    def of_python(self, name, positional, by_name, node):
+        """Functions of Python's own modules; None: none that is known here."""
+        first = positional[0] if positional else None
+        if name == "map" and len(positional) == 2 and isinstance(first, DType) and first.name in ("i64", "f64"):
+            numbers = plain(Seq(items_of(positional[1]) or []))
+            return Seq([Num((int if first.name == "i64" else float)(each)) for each in numbers]) \
+                if numbers and all(isinstance(each, (int, float)) for each in numbers) else None
+        if name == "partial" and isinstance(first, Function) and not by_name:
+            return dataclasses.replace(first, bound=(*first.bound, *positional[1:]))
+        if name in ("deepcopy", "copy") and isinstance(first, (Seq, Map)) and len(positional) == 1:
+            return snapshot(first) if name == "deepcopy" else dataclasses.replace(first, items=first.items.copy())
+        if name in ("loads", "load") and isinstance(first, (str, File)):
+            return from_json(first if isinstance(first, str) else self.text_of(first))
+        if name == "SimpleNamespace" and not positional:
+            return Instance(None, {key: self.named(value, key) for key, value in by_name.items()})
+        if name == "getattr" and isinstance(first, (Module, Instance)) and len(positional) == 2 and isinstance(positional[1], str) \
+                and positional[1].isidentifier():
+            attribute = ast.copy_location(ast.Attribute(ast.Name("(it)", ast.Load()), positional[1], ast.Load()), node)
+            return self.value(ast.fix_missing_locations(attribute), Scope({"(it)": first}))
+        if name == "isinstance" and len(positional) == 2 and isinstance(positional[1], DType):
+            known, kind = plain(first), {"i64": int, "f64": float, "bool": bool}.get(positional[1].name)
+            return Num(isinstance(known, kind)) if isinstance(first, Num) and known is not None and kind else None
+        if name in ("sorted", "max", "min") and isinstance(by_name.get("key"), Function) and items_of(first) is not None:
+            return self.by_key(name, list(items_of(first)), by_name, node.lineno)
+        if name in MATH and len(positional) > 0 and not by_name:
+            numbers = [plain(each) for each in positional]
+            try:
+                return Num(MATH[name](*numbers)) if all(isinstance(each, (int, float)) for each in numbers) else None
+            except (ArithmeticError, ValueError, TypeError):
+                return None
+        return None
+
+    def by_key(self, name, items, by_name, line):
+        keys = [plain(self.call_function(by_name["key"], [item], {}, line)) for item in items]
+        if not items or any(key is None for key in keys):
+            return None
+        try:
+            order = sorted(range(len(items)), key=keys.__getitem__, reverse=bool(plain(by_name.get("reverse"))))
+            first = {"max": max, "min": min}.get(name, min)(range(len(items)), key=keys.__getitem__)
+        except TypeError:
+            return None
+        return Seq([items[at] for at in order]) if name == "sorted" else items[first]
+
+    # Arrays and values.
+
+    def method(self, base, name, positional, by_name, node):
+        if isinstance(base, Seq) and name == "sort" and isinstance(by_name.get("key"), Function):
+            made = self.by_key("sorted", base.items, by_name, node.lineno)
+            base.items[:] = made.items if made is not None else base.items
+            return unknown_at(node) if made is None else Num(None)
+        if isinstance(base, Array) and name == "tolist" and base.values is not None:
+            return Seq([Num(value) for value in base.values])
+        if isinstance(base, Array) and name == "astype" and base.values is not None and len(positional) == 1:
+            return as_type(base, positional[0])
+        if isinstance(base, Array) and name == "transpose" and len(positional) > 1:
+            axes = [plain(each) for each in positional]
+            return dataclasses.replace(base, shape=[base.shape[axis] for axis in axes]) \
+                if sorted(axes) == list(range(len(base.shape))) else unknown_at(node)
+        return super().method(base, name, positional, by_name, node)
+
+    def array_arithmetic(self, node, left, right):
+        known = OPERATORS.get(type(node.op))
+        made = mapped(node, left, right, known[0]) if known is not None else None
+        if made is not None:
+            return made
+        if isinstance(left, Seq) or isinstance(right, Seq):  # sorted() of an array is a list, to which lists are added
+            return super().array_arithmetic(node, left, right) if isinstance(node.op, ast.Add) else unknown_at(node)
+        sized = arithmetic(node, left, right)
+        made = super().array_arithmetic(node, left, right)
+        if sized is None or not isinstance(made, Array):
+            return unknown_at(node)
+        return dataclasses.replace(made, shape=sized.shape, dtype=sized.dtype)
+
+    def of_Compare(self, node, scope):
+        made = super().of_Compare(node, scope)
+        if not isinstance(made, Unknown) or len(node.ops) != 1:
+            return made
+        left, right = self.value(node.left, scope), self.value(node.comparators[0], scope)
+        if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(right, Map) and plain(left) is not None and not right.doubt:
+            return Num((plain(left) in right.items) == isinstance(node.ops[0], ast.In))
+        if isinstance(left, Array) or isinstance(right, Array):
+            sized = arithmetic(node, left, right)
+            return made if sized is None else dataclasses.replace(sized, dtype="bool")
+        return made
+
+    def of_BoolOp(self, node, scope):
+        """`a or b` is one of them."""
+        value = Unknown("a condition", node.lineno)
+        for each in node.values:
+            value = self.value(each, scope)
+            known = plain(value)
+            truth = bool(known) if known is not None or isinstance(value, Num) else bool(value.items) if isinstance(
+                value, (Seq, Map)) else None
+            if truth is None:
+                return Unknown("a condition", node.lineno)
+            if truth == isinstance(node.op, ast.Or):
+                return value
+        return value
+
+    def of_Subscript(self, node, scope):
+        made = super().of_Subscript(node, scope)
+        if not isinstance(made, Unknown):
+            return made
+        base = self.value(node.value, scope)
+        if isinstance(base, Array):
+            sliced = indexed(base, node, lambda part: self.bounds(part, scope))
+            return made if sliced is None else sliced
+        bounds = self.bounds(node.slice, scope) if isinstance(node.slice, ast.Slice) else None
+        return base[slice(*bounds)] if isinstance(base, str) and bounds is not None else made
+
+    def bounds(self, part, scope):
+        """The plain bounds of a slice, or a number; None: not known."""
+        if not isinstance(part, ast.Slice):
+            known = plain(self.value(part, scope))
+            return [known] if isinstance(known, int) else None
+        known = [None if each is None else plain(self.value(each, scope)) for each in (part.lower, part.upper, part.step)]
+        given = (part.lower, part.upper, part.step)
+        return known if all(each is None or isinstance(value, int) for each, value in zip(given, known)) else None
+
+    def do_AugAssign(self, node, scope):
+        """A list or dict is changed in place, whatever its other names are."""
+        held = self.value(node.target, scope)
+        more = self.value(node.value, scope) if isinstance(held, (Seq, Map)) else None
+        if isinstance(held, Seq) and isinstance(node.op, ast.Add) and items_of(more) is not None:
+            held.items.extend(items_of(more))
+        elif isinstance(held, Map) and isinstance(node.op, ast.BitOr) and isinstance(more, Map):
+            held.items.update(more.items)
+        else:
+            super().do_AugAssign(node, scope)
+
+
+class Renamed(ast.NodeTransformer):
+    """Gives tune_kernel its own name back: of `from kernel_tuner import tune_kernel as tune`, `tune = kt.tune_kernel` and
+    `tune = partial(tune_kernel, ...)`."""
+
+    def __init__(self, tree):
+        self.names = {}  # those of the script: (arguments, keywords) that a partial adds
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+                self.names.update({alias.asname: ([], []) for alias in node.names if alias.name == ENTRY and alias.asname})
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                value = node.value
+                if name_of(value) == ENTRY:
+                    self.names[node.targets[0].id] = ([], [])
+                elif isinstance(value, ast.Call) and name_of(value.func) == "partial" and value.args and (
+                        name_of(value.args[0]) == ENTRY or name_of(value.args[0]) in self.names):
+                    self.names[node.targets[0].id] = (value.args[1:], value.keywords)
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in self.names:
+            arguments, keywords = self.names[node.func.id]
+            given = {keyword.arg for keyword in node.keywords}
+            node.func = ast.copy_location(ast.Name(ENTRY, ast.Load()), node.func)
+            node.args = [*arguments, *node.args]
+            node.keywords = [*(keyword for keyword in keywords if keyword.arg not in given), *node.keywords]
+        return node
+
+
+def from_json(text):
+    """The value of a text; None: it is no JSON."""
+    def made(value):
+        if isinstance(value, dict):
+            return Map({key: made(item) for key, item in value.items()})
+        if isinstance(value, list):
+            return Seq([made(item) for item in value])
+        return value if isinstance(value, str) else Num(value)
+    try:
+        return made(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_calls(path):

@@ -2,6 +2,7 @@
 """`tunectl import --run` of a Kernel Tuner script: what its calls of tune_kernel are really given. Names of sizes are
 those that reading the script finds, where their values are the real ones."""
 import collections
+import dataclasses
 import functools
 import importlib.machinery
 import inspect
@@ -11,6 +12,7 @@ import types
 
 import script_run
 from kernel_tuner import POSITIONS, Import
+from kernel_tuner_arrays import VALUES_MAX
 from kernel_tuner_library import OWN, SELECTING, Chosen, call_own
 from kernel_tuner_reader import read_calls
 from script_objects import Instance
@@ -146,7 +148,9 @@ def array(value):
     if not shape:
         number = value.item()
         return Scalar(name, Num(number))
-    return Array(name, [Num(extent) for extent in shape], fill_of(value, name))
+    made = Array(name, [Num(extent) for extent in shape], fill_of(value, name))
+    made.values = value.tolist() if len(shape) == 1 and 0 < shape[0] <= VALUES_MAX and name[0] in "iuf" else None
+    return made
 
 
 def fill_of(value, dtype):
@@ -203,7 +207,7 @@ def named(read, real):
         return Chosen(real.param, {key: named(arrays.get(key), item) for key, item in real.arrays.items()})
     if isinstance(real, Function):
         if isinstance(read, Function):
-            return Function(read.node, read.scope, read.bound, real.real)
+            return dataclasses.replace(read, real=real.real)
         return Function(node_of(real.real), scope_of(real.real), (), real.real)
     if isinstance(real, str) and getattr(read, "path", None) and str(read) == real:
         return read

@@ -135,7 +135,9 @@ class Translator:
         local = {}
         for index, name in enumerate(names):
             value = given[index] if index < len(given) else None
-            if value is None and index >= required:
+            if value is None and index >= required and function.defaults is not None:
+                value = self.said(function.defaults[index - required], node)
+            elif value is None and index >= required:
                 value = self.expression(node.args.defaults[index - required], {}, function.scope)
             if value is None and name in self.params:
                 value = name  # a function of the params by name
@@ -321,7 +323,9 @@ class Translator:
         if isinstance(node.op, ast.Not):
             return negated(self.condition(node.operand, local, scope))
         inner = self.one(node.operand, local, scope)
-        return {ast.USub: "-", ast.Invert: "~"}.get(type(node.op), "") + wrapped(inner)
+        if isinstance(node.op, ast.Invert):
+            return f"-{wrapped(inner)} - 1"
+        return ("-" if isinstance(node.op, ast.USub) else "") + wrapped(inner)
 
     def one(self, node, local, scope):
         made = self.expression(node, local, scope)

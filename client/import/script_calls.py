@@ -185,7 +185,9 @@ class Calls:
         scope = Scope(function.scope, function.scope)
         positional = [*function.bound, *positional]
         names = [a.arg for a in arguments.posonlyargs + arguments.args]
-        defaults = [self.value(d, function.scope) for d in arguments.defaults]
+        defaults = function.defaults
+        if defaults is None:
+            defaults = [self.value(d, function.scope) for d in arguments.defaults]
         for name in names + [a.arg for a in arguments.kwonlyargs]:
             scope[name] = Unknown(f"'{name}' is given by the caller", line)
         for name, default in zip(names[len(names) - len(defaults):], defaults):

@@ -7,7 +7,7 @@ import os
 import re
 
 from script_values import (DType, File, Function, Map, Num, Seq, Unknown, as_shape,
-                           given_dtype, items_of, plain)
+                           given_dtype, items_of, plain, product)
 
 TEXT_MAX = 1 << 20
 TEXT_METHODS = {"strip", "rstrip", "lstrip", "upper", "lower", "title", "capitalize", "startswith", "endswith", "find",
@@ -178,17 +178,33 @@ def array_method(array, name, positional, by_name):
         return dataclasses.replace(array, fill=dataclasses.replace(array.fill), dtype=given_dtype(first or by_name.get("dtype"), "a type that is not given"))
     if name == "view" and first is None:
         return array
-    if name in ("copy", "flatten"):
+    if name == "copy":
         return dataclasses.replace(array, fill=dataclasses.replace(array.fill))  # what is done to one is not done to the other
-    if name in ("ravel", "squeeze"):
-        return array
+    if name in ("flatten", "ravel"):
+        return dataclasses.replace(array, shape=[product(array.shape)])
+    if name == "squeeze":
+        return dataclasses.replace(array, shape=[num for num in array.shape if num.value != 1] or [Num(1)]) \
+            if not positional and not by_name else None
     if name == "transpose" and not positional:
         return dataclasses.replace(array, shape=array.shape[::-1])
     if name == "reshape":
         shape = as_shape(first if len(positional) == 1 else Seq(positional))
-        whole = shape and all(type(n.value) is int and n.value > 0 for n in shape)
-        return dataclasses.replace(array, shape=shape) if whole else array
+        return reshaped(array, shape)
     return None
+
+
+def reshaped(array, shape):
+    """None: the shape is not known. At most one extent is -1, which stands for the rest."""
+    if not shape or not all(type(num.value) is int for num in shape):
+        return None
+    whole, given = product(array.shape), product([num for num in shape if num.value != -1])
+    if any(num.value == -1 for num in shape):
+        if not given.value or whole.value % given.value:
+            return None
+        rest = whole if given.value == 1 else Num(whole.value // given.value, f"{whole.factor()} // {given.factor()}"
+                                                  if whole.text or given.text else "", tight=False)
+        shape = [rest if num.value == -1 else num for num in shape]
+    return dataclasses.replace(array, shape=shape) if product(shape).value == whole.value else None
 
 
 def path_method(path, name, positional):
@@ -218,7 +234,7 @@ def bound_member(instance, name):
     if "staticmethod" in kinds:
         return member
     owner = instance.cls if "classmethod" in kinds else instance
-    return Function(member.node, member.scope, (owner,))
+    return dataclasses.replace(member, bound=(owner,))
 
 
 def is_property(function):

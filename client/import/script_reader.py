@@ -40,7 +40,7 @@ OPERATORS = {ast.Add: (operator.add, "+"), ast.Sub: (operator.sub, "-"),
              ast.Div: (operator.truediv, "/"), ast.Mod: (operator.mod, "%"),
              ast.Pow: (operator.pow, "**"), ast.LShift: (operator.lshift, "<<"),
              ast.RShift: (operator.rshift, ">>"), ast.BitAnd: (operator.and_, "&"),
-             ast.BitOr: (operator.or_, "|")}
+             ast.BitOr: (operator.or_, "|"), ast.BitXor: (operator.xor, "^")}
 COMPARISONS = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
                ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
                ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b}
@@ -131,7 +131,7 @@ class Reader(Imports, Calls):
         return DType(known) if known else Module(f"{'.' * node.level}{node.module or ''}.{alias.name}")
 
     def do_FunctionDef(self, node, scope):
-        scope[node.name] = Function(node, scope)
+        scope[node.name] = Function(node, scope, defaults=[self.value(default, scope) for default in node.args.defaults])
 
     def do_ClassDef(self, node, scope):
         members = Scope(scope)
@@ -379,7 +379,7 @@ class Reader(Imports, Calls):
         return Map(items)
 
     def of_Lambda(self, node, scope):
-        return Function(node, scope)
+        return Function(node, scope, defaults=[self.value(default, scope) for default in node.args.defaults])
 
     def of_JoinedStr(self, node, scope):
         parts = []
@@ -408,6 +408,9 @@ class Reader(Imports, Calls):
             return inner if isinstance(inner, (Unknown, Array)) else Unknown("-", node.lineno)
         if isinstance(node.op, ast.USub):
             return Num(-inner.value, f"-{inner.factor()}" if inner.text else "", tight=False)
+        if isinstance(node.op, ast.Invert):
+            return Num(~inner.value, f"-{inner.factor()} - 1" if inner.text else "", tight=False) \
+                if isinstance(inner.value, int) else unknown_at(node)
         return inner
 
     def of_BoolOp(self, node, scope):
@@ -441,10 +444,10 @@ class Reader(Imports, Calls):
 
     def of_BinOp(self, node, scope):
         left, right = self.value(node.left, scope), self.value(node.right, scope)
-        left = left.num if isinstance(left, Scalar) else left
-        right = right.num if isinstance(right, Scalar) else right
         if isinstance(left, Array) or isinstance(right, Array):
             return self.array_arithmetic(node, left, right)
+        left = left.num if isinstance(left, Scalar) else left
+        right = right.num if isinstance(right, Scalar) else right
         if isinstance(node.op, ast.Mult) and isinstance(left, Seq) and isinstance(right, Num):
             return Seq(left.items * min(int(right.value), LIST_MAX // max(1, len(left.items))))
         if isinstance(node.op, ast.Add) and isinstance(left, Seq) and isinstance(right, Seq):
@@ -468,6 +471,7 @@ class Reader(Imports, Calls):
     @staticmethod
     def array_arithmetic(node, left, right):
         array, other = (left, right) if isinstance(left, Array) else (right, left)
+        other = other.num if isinstance(other, Scalar) else other
         if isinstance(node.op, ast.Add) and isinstance(other, Seq) and len(array.shape) == 1:
             return dataclasses.replace(array, shape=[total(array.shape[0], len(other.items))])
         is_scaled = isinstance(node.op, ast.Mult) and isinstance(other, Num) and not array.note

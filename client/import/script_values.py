@@ -77,6 +77,7 @@ class Array:
     shape: list
     fill: Fill
     note: str = ""
+    values = None  # its elements, if these are known, few and in one dimension; a copy that changes has none
 
 
 @dataclasses.dataclass
@@ -102,6 +103,7 @@ class Function:
     scope: dict
     bound: tuple = ()  # values of the first parameters: the object of a method
     real: object = None  # Python's own, where the script was run
+    defaults: object = None  # values of the last positional parameters, as they were where it was defined; None: not known
 
 
 class Scope(dict):
@@ -120,8 +122,8 @@ class Scope(dict):
 
 def plain(value):
     """A Python value of constants; None if it is more than that."""
-    if isinstance(value, Num):
-        return value.value
+    if isinstance(value, (Num, Scalar)):
+        return value.num.value if isinstance(value, Scalar) else value.value
     if isinstance(value, Seq):
         items = [plain(item) for item in value.items]
         return None if any(item is None for item in items) else items
@@ -261,7 +263,8 @@ def collection_call(name, positional, by_name):
             order = sorted(items, key=plain) if name == "sorted" else items
             return Seq(order[::-1] if plain(by_name.get("reverse", Num(False))) else order)
         if name == "enumerate":
-            return Seq([Seq([Num(index), item]) for index, item in enumerate(items)])
+            first = plain(by_name.get("start", Num(0)))
+            return Seq([Seq([Num(index), item]) for index, item in enumerate(items, first)]) if isinstance(first, int) else None
         return Seq(list(items)[::-1] if name == "reversed" else list(items))
     if name == "range":
         bounds = [plain(p) for p in positional]
@@ -288,6 +291,8 @@ def items_of(value):
         return value.items
     if isinstance(value, Map):
         return [key if isinstance(key, str) else Num(key) for key in value.items]
+    if isinstance(value, Array) and value.values is not None:
+        return [Num(each) for each in value.values]
     return None
 
 
@@ -331,6 +336,8 @@ def number_call(name, positional, node):
         return unknown_at(node)
     functions = {"int": int, "int_": int, "float": float, "ceil": math.ceil, "floor": math.floor,
                  "round": round, "abs": abs}
+    if name == "round" and len(numbers) > 1:  # with digits, which no expression has
+        return Num(round(*numbers)) if len(numbers) == 2 and isinstance(numbers[1], int) else unknown_at(node)
     if name in ("min", "max", "sum"):
         value = {"min": min, "max": max, "sum": sum}[name](numbers)
         texts = [v.show() for v in values]

@@ -211,6 +211,56 @@ Tuner(parser.parse_args().size).tune()
         self.assertIn('name: "x" buffer { dtype: "f32" shape: "n"', answer.spec)
 
 
+class WhatPythonGives(kit.Import):
+    """Each of these was read as something else than Python has it, or not at all."""
+
+    def test_values_of_params(self):
+        for statement, values in (
+                ("base = [1, 2]; params['per'] = base; base += [8]", [1, 2, 8]), ("params['per'] = [~2, 5 ^ 1]", [-3, 4]),
+                ("params['per'] = [i * 10 + v for i, v in enumerate([1, 2], start=1)]", [11, 22]),
+                ("params['per'] = [round(2.345, 2), 3]", [2.35, 3]), ("params['per'] = np.arange(1, 5).tolist()", [1, 2, 3, 4]),
+                ("def f(found=[]):\n    found.append(len(found)); return found\nf(); params['per'] = f()", [0, 1]),
+                ("params['per'] = list(map(int, np.linspace(32, 128, 4)))", [32, 64, 96, 128]),
+                ("L = [3, 1, 2]; L.sort(key=lambda v: -v); params['per'] = L + [7]", [3, 2, 1, 7]),
+                ("params['per'] = None or [4]", [4]), ("params['per'] = [1] if 'per' in params else [2]", [1]),
+                ("import json; params['per'] = json.loads('[1, 2]')", [1, 2]),
+                ("from functools import partial\ndef f(a, b): return [a, b]\ng = partial(f, 1); params['per'] = g(6)", [1, 6])):
+            answer = self.read(HEAD + statement + "\n" + CALL + ")\n")
+            self.assertEqual(answer.left + answer.error, "", statement)
+            self.assertIn(f'params {{ name: "per" values: "{values}"', answer.spec, statement)
+
+    def test_shapes_of_arrays(self):
+        for made, dtype, shape in (
+                ("np.zeros((4, 6), np.float32).flatten()", "f32", "24"), ("np.ones((4, 6)).reshape(-1, 3)", "f64", '8" shape: "3'),
+                ("np.ones((4, 1)) * np.ones(5)", "f64", '4" shape: "5'), ("np.ones((4, 6)) @ np.ones((6, 3))", "f64", '4" shape: "3'),
+                ("np.concatenate([x, x])", "f32", "n + n"), ("x[:100]", "f32", "100"), ("np.ones((2, 3, 4)).transpose(2, 0, 1)", "f64",
+                                                                                      '4" shape: "2" shape: "3')):
+            answer = self.read(HEAD + f"args[1] = {made}\n" + CALL + ")\n")
+            self.assertEqual(answer.left + answer.error, "", made)
+            self.assertIn(f'"x" buffer {{ dtype: "{dtype}" shape: "{shape}" role', answer.spec, made)
+
+    def test_defaults_are_those_of_the_definition(self):
+        answer = self.read(HEAD + "rules = []\nfor m in (2, 64): rules.append(lambda p, m=m: p['per'] <= m)\n" + CALL +
+                           ", restrictions=rules)\n")
+        self.assertEqual(answer.constraints(), ["per <= 2", "per <= 64"])
+
+    def test_objects_that_are_called_are_restrictions(self):
+        answer = self.read(HEAD + "class Most:\n    def __init__(self, m): self.m = m\n    def __call__(self, p): return p['per'] <= self.m\n" +
+                           CALL + ", restrictions=Most(2))\n")
+        self.assertEqual((answer.left, answer.constraints()), ("", ["per <= 2"]))
+
+    def test_the_tuning_function_may_have_another_name(self):
+        for statement, call in (("from kernel_tuner import tune_kernel as tune", "tune('scale', kernel, n, args, params)"),
+                                ("tune = tune_kernel", "tune('scale', kernel, n, args, params)"),
+                                ("from functools import partial\ntune = partial(tune_kernel, 'scale', kernel, n)", "tune(args, params)")):
+            answer = self.read(HEAD + f"{statement}\n{call}\n")
+            self.assertEqual(answer.left + answer.error, "", statement)
+
+    def test_doubts_reach_what_is_made_of_a_list(self):
+        answer = self.read(HEAD + "L = [1, 2]\nlook(L)\nparams['per'] = L + [4]\n" + CALL + ")\n")
+        self.assertIn("line 11: 'look(L)' may change what is tuned", answer.left)
+
+
 DIRECTIVES = '''import numpy as np
 from kernel_tuner import tune_kernel
 from kernel_tuner.utils.directives import *
