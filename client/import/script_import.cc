@@ -40,8 +40,8 @@ sys.meta_path.insert(0, Texts())
 importlib.import_module('script_import').main()
 )";
 
-// The loader's arguments: the number of modules, and a name and a text of each. Each is an argument of
-// its own, since Linux limits an argument to 128 KiB.
+// The loader's arguments: the number of modules, and a name and a text of each. Each is an
+// argument of its own, since Linux limits an argument to 128 KiB.
 std::vector<std::string> Modules() {
   std::vector<std::string> texts = {""};
   for (const std::string_view* const* text = ImportModules(); *text != nullptr; ++text) {
