@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The expressions and calls of a launching function: half of a Host."""
 import ast
+import math
+import re
 
 from restriction import negated, wrapped
 from triton_function import last_name
@@ -11,6 +13,10 @@ from triton_values import (NONE, TORCH_TYPES, TRITON_TYPES, Axes, Code, Config, 
 MULTIPROCESSORS = "multiprocessors"  # a dim: what is compiled for cannot depend on the device
 FUNCTIONS = {"cdiv": "ceil_div", "ceil_div": "ceil_div", "min": "min", "max": "max", "int": "int", "abs": "abs",
              "ceil": "ceil", "floor": "floor", "sqrt": "sqrt", "log2": "log2", "float": "float", "round": "round"}
+# torch.finfo(type).NAME
+LIMITS = {("f32", "eps"): "1.1920928955078125e-07", ("f32", "tiny"): "1.1754943508222875e-38", ("f32", "max"): "3.4028234663852886e+38",
+          ("f32", "min"): "-3.4028234663852886e+38", ("f16", "eps"): "0.0009765625", ("f16", "max"): "65504.0",
+          ("f16", "min"): "-65504.0", ("bf16", "eps"): "0.0078125", ("i32", "max"): "2147483647", ("i32", "min"): "-2147483648"}
 STEPS_MAX = 30_000
 DEPTH_MAX = 12
 
@@ -92,11 +98,12 @@ class Expressions(Tensors):
     of_List = of_Tuple
 
     def open_items(self, items, node):
-        """B, T, H, K, V = *k.shape, v.shape[-1]: as many axes as the targets leave; else a shape with more behind."""
-        if isinstance(items[0], Shape) and not any(isinstance(item, Shape) for item in items[1:]):
-            first = items[0]
-            return Shape(first.axes, first.start, first.end, (*first.behind, *items[1:]))
-        return None
+        """B, T, H, K, V = *k.shape, v.shape[-1]: as many axes as the targets leave; else a shape with more around it."""
+        at = [index for index, item in enumerate(items) if isinstance(item, Shape)]
+        if len(at) != 1:
+            return None
+        one = items[at[0]]
+        return Shape(one.axes, one.start, one.end, (*one.behind, *items[at[0] + 1:]), (*items[:at[0]], *one.before))
 
     def of_Lambda(self, node, names):
         return Code(node, names)
@@ -218,7 +225,9 @@ class Expressions(Tensors):
             if isinstance(left, Items):
                 return Items(left.items + right.items)
             if isinstance(left, Shape):
-                return Shape(left.axes, left.start, left.end, (*left.behind, *right.items))
+                return self.open_items([left, *right.items], node)
+        if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Shape):
+            return self.open_items([*left.items, right], node)
         if isinstance(node.op, ast.Mult) and isinstance(left, Items) and whole(right) is not None:
             return Items(left.items * min(whole(right), 64))
         if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -267,8 +276,11 @@ class Expressions(Tensors):
                 spec = next((spec for spec, known in TRITON_TYPES.items() if known == "tl." + name), None)
                 if spec is not None:
                     return Type(f"'{spec}'")
-        if name == "pi" and root == "math":
-            return "3.141592653589793"
+        if name in ("pi", "e") and root == "math":
+            return repr(getattr(math, name))
+        if isinstance(node.value, ast.Call) and last_name(node.value) in ("finfo", "iinfo") and node.value.args:
+            kind = self.value(node.value.args[0], names)
+            return LIMITS.get((kind.spec(), name)) if isinstance(kind, Type) else None
         if isinstance(base, Module):
             return Module(f"{base.name}.{name}")
         return None
@@ -286,11 +298,7 @@ class Expressions(Tensors):
         index = self.value(node.slice, names)
         number = whole(index)
         if isinstance(base, Shape):
-            if number is None or base.behind:
-                return None
-            if base.start == 0 and (base.end is None or number >= 0):
-                return self.extent(base.axes, number)
-            return None
+            return None if number is None else self.part(base, number)
         if isinstance(base, Items) and number is not None and -len(base.items) <= number < len(base.items):
             return base.items[number]
         if isinstance(base, Table) and isinstance(index, str):
@@ -303,7 +311,7 @@ class Expressions(Tensors):
             return None
         if isinstance(base, Items):
             return Items(base.items[slice(start, stop)])
-        if isinstance(base, Shape) and not base.behind and base.start == 0 and base.end is None:
+        if isinstance(base, Shape) and base.is_whole():
             return Shape(base.axes, start or 0, stop)
         return None
 
@@ -346,6 +354,8 @@ class Expressions(Tensors):
                 return self.of_meta(key, node) if isinstance(base, Meta) else self.bound_value(key, node)
             if isinstance(base, Table) and name in ("get", "pop") and positional and isinstance(positional[0], str):
                 return base.items.get(positional[0].strip("'"), positional[1] if len(positional) > 1 else NONE)
+            if name == "bit_length" and whole(base) is not None:
+                return str(whole(base).bit_length())
             if isinstance(base, (Items, Shape)) and name == "numel":
                 return self.numel_of(base)
             known = None
@@ -358,7 +368,12 @@ class Expressions(Tensors):
     def numel_of(self, shape):
         if isinstance(shape, Items):
             return product(shape.items) if all(isinstance(item, str) for item in shape.items) else None
-        return self.count(shape.axes) if shape.start == 0 and shape.end is None and not shape.behind else None
+        if shape.is_whole():
+            return self.count(shape.axes)
+        if shape.before or shape.behind or (shape.start, shape.end) not in ((0, -1), (1, None)):
+            return None
+        last = self.extent(shape.axes, -1 if shape.end else 0)
+        return self.remaining(shape.axes, [] if shape.end else [last], [last] if shape.end else [])
 
     def library(self, name, positional, by_name, node, names):
         made = self.torch_call(name, positional, by_name, node)
@@ -385,6 +400,10 @@ class Expressions(Tensors):
             return self.condition(node.args[0], names) if node.args else None
         if name in ("TensorDescriptor", "from_tensor"):
             return self.descriptor(node, names, name == "from_tensor")
+        if re.fullmatch(r"get_(multi_?processor_count|num_sms?|sm_count|device_sm_count)|num_sms?", name):
+            return MULTIPROCESSORS
+        if name == "are_deterministic_algorithms_enabled":
+            return "False"  # as if nobody had asked for them
         if name == "str" or name == "reduce":
             return None
         if name == "next_power_of_2" and isinstance(first, str):
@@ -409,6 +428,8 @@ class Expressions(Tensors):
                 return str((min if name == "min" else max)(numbers))
             if name in ("int", "abs"):
                 return str(abs(numbers[0]) if name == "abs" else numbers[0])
+        if name in ("log2", "sqrt", "ceil", "floor") and re.fullmatch(r"\d+(\.\d+)?", positional[0]):
+            return repr(getattr(math, name)(float(positional[0])))
         return f"{name}({', '.join(positional)})"
 
     def call(self, code, positional, by_name, node):

@@ -71,7 +71,8 @@ class Host(Expressions):
             self.notes.append(f"{name}: the caller gives this number; it is 1.0 here")
             return "1.0"
         if "dtype" in annotation:
-            return Unknown(f"the type {name}", argument.lineno)
+            self.notes.append(f"{name}: the caller gives this type; it is the problem's here")
+            return Type("dtype")
         if annotation:
             return Unknown(f"{name}: {annotation}", argument.lineno)
         if not self.is_pointer(name, node):
@@ -146,6 +147,8 @@ class Host(Expressions):
             for name in {*going[0][0], *going[1][0]}:
                 one, other = going[0][0].get(name), going[1][0].get(name)
                 names[name] = self.merged(test, one, other, node)
+                if isinstance(names[name], Unknown):
+                    names[name].is_named = True
         else:
             if ways[0] is None or ways[1] is None:  # the other way raises: what it asks holds from here on
                 self.learn(node.test, going[0][0], ways[0] is not None)
@@ -234,19 +237,15 @@ class Host(Expressions):
             self.unpack(target, value, names)
 
     def unpack(self, target, value, names):
-        if isinstance(value, Shape) and not value.behind and value.start == 0 and value.end is None and not any(
-                isinstance(inner, ast.Starred) for inner in target.elts):
-            if self.set_rank(value.axes, len(target.elts)):
-                value = Items(list(value.axes.shape))
         stars = any(isinstance(inner, ast.Starred) for inner in target.elts)
-        if isinstance(value, Shape) and value.behind and value.start == 0 and value.end is None and not stars:
-            if self.set_rank(value.axes, len(target.elts) - len(value.behind)):  # B, T, H, K, V = *k.shape, v.shape[-1]
-                value = Items([*value.axes.shape, *value.behind])
+        if isinstance(value, Shape) and not stars:  # B, T, H, K, V = *k.shape, v.shape[-1]
+            found = self.parts(value, len(target.elts))
+            value = value if found is None else Items(found)
         if isinstance(value, Tensor) and value.why == "" and value.axes.shape is None:
             value = unknown("a tensor's parts", target)
         items = value.items if isinstance(value, Items) else []
         star = next((i for i, inner in enumerate(target.elts) if isinstance(inner, ast.Starred)), None)
-        if star is not None and isinstance(value, Shape):
+        if star is not None and isinstance(value, Shape) and value.is_whole():
             return self.unpack_open(target, value, star, names)
         if star is not None:
             end = len(items) - (len(target.elts) - star - 1)
@@ -292,18 +291,16 @@ class Host(Expressions):
             self.places.same(left, right)
             return
         for one, other in ((left, right), (right, left)):
-            if isinstance(one, Shape) and isinstance(other, Items) and not one.behind and all(
-                    isinstance(item, str) for item in other.items):
-                if one.start == 0 and one.end is None and self.set_rank(one.axes, len(other.items)):
-                    for a, b in zip(one.axes.shape, other.items):
+            if isinstance(one, Shape) and isinstance(other, Items) and all(isinstance(item, str) for item in other.items):
+                for a, b in zip(self.parts(one, len(other.items)) or (), other.items):
+                    if isinstance(a, str):
                         self.places.same(a, b)
                 return
         if isinstance(left, Items) and isinstance(right, Items) and len(left.items) == len(right.items):
             for a, b in zip(left.items, right.items):
                 if isinstance(a, str) and isinstance(b, str):
                     self.places.same(a, b)
-        if isinstance(left, Shape) and isinstance(right, Shape) and left == right.__class__(
-                left.axes, right.start, right.end, right.behind) and left.start == 0 and left.end is None:
+        if isinstance(left, Shape) and isinstance(right, Shape) and left.is_whole() and right.is_whole():
             self.together(left.axes, right.axes)
 
     def together(self, one, other):
@@ -388,10 +385,12 @@ class Host(Expressions):
             return key
         return self.given.get(key) if key in self.given else None
 
-    def heuristics(self, node):
-        """{constexpr: value}, where args["x"] is what the launch gives."""
+    def heuristics(self, node, otherwise):
+        """{constexpr: value}, where args["x"] is what the launch gives. `otherwise`: reads them where the walk of the host
+        does not."""
         values = node.args[0] if node.args else node.keywords[0].value
         made = self.value(values, {})
+        made = made if isinstance(made, Table) else otherwise(values)
         if not isinstance(made, Table):
             return {"": unknown(f"'{self.shown(values)}'", node)}
         return {key: self.call(code, [Config()], {}, node) if isinstance(code, Code) else

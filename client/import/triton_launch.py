@@ -62,11 +62,13 @@ class Launch:
     def __init__(self, made, host, launched, real=None):
         self.values, self.function, self.blocks = made.values, made.function, made.blocks
         self.zeroed, self.restored = made.zeroed, made.restored
-        self.configured = bool(made.configs)
+        self.configured, self.reader = bool(made.configs), made.reader
         self.host, self.launched = host, launched
         self.left, self.notes = [], list(host.notes)
+        self.asked = []  # what a call with examples settles
         self.dims, self.types, self.args, self.defines = {}, [], [], []
         self.dim_values, self.shapeless = {}, []
+        self.unread = []  # parts of the launch that give values to names which are not known
         self.causes = {}  # (what was not understood, line): parts that need it
         self.real, self.types_first, self.assumed = real, [], []
         self.line = launched.call.lineno
@@ -77,6 +79,19 @@ class Launch:
     def leave(self, text, line=0):
         self.left.append(text if "(line " in text else f"{text} (line {line or self.line})")
 
+    def ask(self, text, line=0):
+        """Leaves what the script's caller gives, or follows from it: a launch that is run says it."""
+        self.asked.append(text if "(line " in text else f"{text} (line {line or self.line})")
+
+    def tell_asked(self):
+        """One call with examples settles all that is asked for, so that it is one thing to write; each place has its
+        own mark in the spec."""
+        asked = list(dict.fromkeys(self.asked))
+        if len(asked) > 1:
+            asked = [f"a call with examples at the script's end that leads to line {self.line}; `tunectl import --run` takes "
+                     f"from its launch what is missing: {'; '.join(asked)}"]
+        self.left += asked
+
     def leave_for(self, part, cause):
         """What is missing because of one expression is one thing to write."""
         why = cause.why if isinstance(cause, Unknown) else "it"
@@ -84,21 +99,20 @@ class Launch:
 
     def tell_causes(self):
         for (why, line), parts in self.causes.items():
-            self.leave(f"{', '.join(dict.fromkeys(parts))}: {why}", line)
+            self.ask(f"{', '.join(dict.fromkeys(parts))}: {why}", line)
 
     def read(self):
         host = self.host
         bound = host.bind(self.launched)
-        for what in host.strange:
-            self.leave(f"launch: {what} was not understood, so which arguments it gives is not known")
         roles, self.indices = self.function.roles(), self.function.indices()
         heuristics = self.function.decorator("heuristics")
         if heuristics is not None:
-            for name, value in host.heuristics(heuristics).items():
+            for name, value in host.heuristics(heuristics, self.read_heuristics).items():
                 if name:
                     bound[name] = value
                 else:
-                    self.leave(f"heuristics: {value.why} was not understood", value.line)
+                    self.unread = [f"heuristics: {value.why} was not understood (line {value.line})"]
+        self.unread += [f"launch: {what} was not understood, so which arguments it gives is not known" for what in host.strange]
         extents = self.read_grid()
         for name in self.function.arguments:
             if name in self.values:
@@ -113,10 +127,23 @@ class Launch:
         if len(self.assumed) > 1:
             self.notes.append(f"args {', '.join(self.assumed)}: the script does not say their types; all have the problem's")
         self.finish(extents)
+        self.weight = len(self.left) + len(self.asked)
+        self.tell_asked()
         if not any(role in arg for arg in self.args for role in ("INOUT", "OUTPUT")):
             if self.real is None and host.strange:
                 return
             self.leave("roles: no argument is seen to be written; one must be ROLE_OUTPUT")
+
+    def read_heuristics(self, node):
+        """As the reader of configs knows them, which finds what a library keeps under a name."""
+        reader, before = self.reader, len(self.reader.unions)
+        reader.asked = "heuristics"
+        try:
+            made = converted(reader.value(node, reader.scope))
+        finally:
+            reader.asked = "configs"
+        self.notes += reader.unions[before:]
+        return made
 
     def constants(self, bound):
         missing = []
@@ -135,10 +162,15 @@ class Launch:
                         self.leave(f"{name}: its value in the launch was not understood")
                     elif re.fullmatch(r"\d+", text):
                         self.values[name] = list(dict.fromkeys([int(text), *self.values.get(name, [])]))
+        given = f": {', '.join(missing)}" if missing else ""
+        for text in self.unread:
+            self.ask(text + given)
         if missing:
             for name in missing:
                 self.values[name] = [None]
-            if self.configured or not self.function.tuner():
+            if self.unread:
+                pass  # they are among what was not understood
+            elif self.configured or not self.function.tuner():
                 self.leave(f"params {', '.join(missing)}: neither the launch nor the configs give {'it' if len(missing) == 1 else 'them'}")
 
     # Arguments.
@@ -177,6 +209,8 @@ class Launch:
             if isinstance(why, Unknown):
                 self.leave_for(f"arg {name}", why)
             else:
+                while memory.parts is not None:
+                    memory = memory.parts.axes
                 self.shapeless.append((name, why, memory.name))
             shape = [TO_WRITE]
         fill = ""
@@ -186,10 +220,10 @@ class Launch:
             role = "INOUT"
         dtype = tensor.dtype.spec()
         if "left_to_write" in dtype:
-            self.leave(f"arg {name}: {dtype.strip('()').removeprefix('left_to_write: ')} was not understood")
+            self.ask(f"arg {name}: {dtype.strip('()').removeprefix('left_to_write: ')} was not understood")
             dtype = TO_WRITE
         elif dtype == "dtype" and name in self.indices and isinstance(tensor, Tensor):
-            self.leave(f"arg {name}: its elements are parts of addresses, and neither their type nor their values are in the "
+            self.ask(f"arg {name}: its elements are parts of addresses, and neither their type nor their values are in the "
                        "script; write its dtype and fill")
             dtype = TO_WRITE
         elif dtype == "dtype" and tensor.axes.name in host.assumed:
@@ -215,6 +249,10 @@ class Launch:
         host = self.host
         if axes.shape is not None:
             return list(axes.shape)
+        if axes.parts is not None:
+            inner = self.shape(axes.parts.axes)
+            axes.shape = None if inner is None else axes.parts.around(inner)
+            return None if inner is None else list(axes.shape)
         if axes.flat is not None and not axes.strides:
             return list(axes.flat)
         if axes.count is not None and not axes.seen and not axes.strides:
@@ -240,14 +278,15 @@ class Launch:
         if plain:
             which = f"the shape of '{plain[0][1]}' is" if len(plain) == 1 else \
                 "the shapes of " + ", ".join(f"'{host}'" for _, host in plain) + " are"
-            self.leave(f"arg{'s' if len(plain) > 1 else ''} {', '.join(name for name, _ in plain)}: {which} not in the "
-                       "script")
+            self.ask(f"arg{'s' if len(plain) > 1 else ''} {', '.join(name for name, _ in plain)}: {which} not in the "
+                     "script")
         reasons = {}
         for name, why, _ in self.shapeless:
             if why:
                 reasons.setdefault(why, []).append(name)
-        for why, names in reasons.items():
-            self.leave(f"arg{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
+        for why, names in reasons.items():  # memory that lies otherwise than a buffer does so in a run, too
+            tell = self.leave if "has strides of its own" in why or "the same memory" in why else self.ask
+            tell(f"arg{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
 
     # Constants and the grid.
 
@@ -310,7 +349,7 @@ class Launch:
         self.grid = [settled(extent) for extent in extents]
         told = {host for _, _, host in self.shapeless}
         for name, index in sorted(one for one in bad if one[0] not in told):
-            self.leave(f"the shape of '{name}' is not in the script, so what its stride({index}) is, is not known")
+            self.ask(f"the shape of '{name}' is not in the script, so what its stride({index}) is, is not known")
         if self.real is not None:
             triton_run.correct(self, self.real)
         given = {name: text for name, text in self.defines}

@@ -5,12 +5,15 @@ import ast
 import contextlib
 import inspect
 import itertools
+import re
 import sys
 import types
 
 import script_run
+import triton_symbols
 from script_reader import Reader, Unreadable
 from script_values import SPEC_TYPES, Num, plain
+from triton_function import last_name
 
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64",
          "int16": "i16", "int8": "i8", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
@@ -32,10 +35,10 @@ class Config:
 
 
 class Taken:
-    """A launch: the kernel's name, its configs, {parameter: value}, the grid."""
+    """A launch: the kernel's name, its configs, {parameter: value}, what grid and heuristics are for each config."""
 
-    def __init__(self, name, configs, values, grid, line):
-        self.name, self.configs, self.values, self.grid, self.line = name, configs, values, grid, line
+    def __init__(self, name, configs, values, bound, line):
+        self.name, self.configs, self.values, self.bound, self.line = name, configs, values, bound, line
 
 
 class Kernel:
@@ -58,14 +61,10 @@ class Kernel:
         values = {**dict(zip(self.arg_names, args)), **given}
         defaults = {name: each.default for name, each in inspect.signature(self.fn).parameters.items()
                     if each.default is not inspect.Parameter.empty}
-        config = self.configs[0].all_kwargs() if self.configs else {}
-        whole = {**defaults, **values, **config}
-        for name, function in self.heuristics.items():
-            values[name] = whole[name] = function(whole)
-        made = grid(whole) if callable(grid) else grid
-        made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+        bound = triton_symbols.Bound(grid, self.heuristics, {**defaults, **values}, [c.all_kwargs() for c in self.configs])
+        values.update(bound.heuristics[0])
         frame = sys._getframe(2)
-        self.launches.append(Taken(self.__name__, self.configs, values, made, frame.f_lineno))
+        self.launches.append(Taken(self.__name__, self.configs, values, bound, frame.f_lineno))
         return self
 
     def __call__(self, *args, **given):
@@ -131,7 +130,7 @@ def stand_in(launches):
             return lambda one: jit(one)
         return Kernel(function, launches)
 
-    def autotune(configs, key=None, **options):
+    def autotune(configs=(), key=None, **options):
         def of(kernel):
             kernel.configs = list(configs)
             return kernel
@@ -146,8 +145,7 @@ def stand_in(launches):
     triton = StandIn("triton")
     triton.__path__, triton.__version__ = [], "3.4.0"
     triton.jit, triton.autotune, triton.heuristics, triton.Config = jit, autotune, heuristics, Config
-    triton.cdiv = lambda a, b: -(-a // b)
-    triton.next_power_of_2 = lambda n: 1 << max(0, n - 1).bit_length()
+    triton.cdiv, triton.next_power_of_2 = triton_symbols.cdiv, triton_symbols.next_power_of_2
     language = StandIn("triton.language")
     language.__path__ = []
     language.constexpr = Constexpr
@@ -218,11 +216,37 @@ def real(value):
     return ("type", TYPES[name]) if name in TYPES else None
 
 
+class Decorators(ast.NodeTransformer):
+    """Kernels of a script without what a library puts round them, such as caches of launches: its own tuner is
+    @triton.autotune."""
+
+    def visit_FunctionDef(self, node):
+        if not any(last_name(d) == "jit" for d in node.decorator_list):
+            return node
+        kept = []
+        for decorator in node.decorator_list:
+            name = last_name(decorator)
+            if isinstance(decorator, ast.Call) and (name == "libtuner" or name.endswith("autotune")):
+                given = [k for k in decorator.keywords if k.arg == "configs"]
+                kept.append(ast.Call(ast.Name("tunectl_autotune", ast.Load()), decorator.args[:1], given))
+            elif name in ("jit", "heuristics"):
+                kept.append(decorator)
+        node.decorator_list = kept
+        return node
+
+    def change(self, tree):
+        first = next((i for i, node in enumerate(tree.body) if not isinstance(node, ast.Expr) and not (
+            isinstance(node, ast.ImportFrom) and node.module == "__future__")), 0)
+        tree = self.visit(tree)
+        tree.body.insert(first, ast.parse("from triton import autotune as tunectl_autotune").body[0])
+        return tree
+
+
 def run(path, wanted_names, wanted, arguments):
     """The launch of the wanted function."""
     launches = []
     with on_cpu():
-        outcome = script_run.run(path, arguments, stand_in(launches))
+        outcome = script_run.run(path, arguments, stand_in(launches), Decorators().change)
     names = [name for name in dict.fromkeys(one.name for one in launches) if name in wanted_names] or list(
         dict.fromkeys(one.name for one in launches))
     if not names:
@@ -275,6 +299,34 @@ class CeilDiv(ast.NodeTransformer):
         return node
 
 
+class Said:
+    """Chooses between an expression that was read and the number that a run had, of which the expression must give each
+    config's."""
+
+    def __init__(self, values, taken):
+        configs = configs_of(taken) or [{}]
+        self.scopes = [{**values, **config} for config in configs]
+        self.known = {}
+
+    def number(self, text, scope):
+        names = tuple((name, scope[name]) for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)) if name in scope)
+        if (text, names) not in self.known:
+            self.known[text, names] = evaluated(text, dict(names))
+        return self.known[text, names]
+
+    def of_configs(self, texts, numbers):
+        """The first text that gives these numbers, one for each config; else the number, if all have one; else None."""
+        for text in texts:
+            if text is not None and "left_to_write" not in text:
+                made = [self.number(text, scope) for scope in self.scopes]
+                if None not in made and made == numbers:
+                    return text
+        return repr(numbers[0]) if all(number == numbers[0] for number in numbers) else None
+
+    def __call__(self, text, number):
+        return self.of_configs([text], [number] * len(self.scopes))
+
+
 def correct(launch, taken):
     """Puts what a launch really was in the place of what was read of it, where the two differ. Expressions that give the
     real values stay."""
@@ -283,15 +335,9 @@ def correct(launch, taken):
     defines = dict(launch.defines)
     kinds = {name: real(value) for name, value in taken.values.items()}
     values = sizes(read, kinds)
-    launch.left, launch.notes = [], [note for note in launch.notes if "taken for one of" not in note
-                                    and "1.0 here" not in note and "the problem's" not in note]
-    scope = {**values, **config}
-
-    def said(text, number):
-        """The expression, if it gives the number."""
-        known = evaluated(text, scope) if text is not None and "left_to_write" not in text else None
-        return text if known is not None and known == number else repr(number)
-
+    launch.left, launch.asked, launch.notes = [], [], [note for note in launch.notes if "taken for one of" not in note
+                                                       and "1.0 here" not in note and "the problem's" not in note]
+    said = Said(values, taken)
     floats = [kind[1] for kind in kinds.values() if kind and kind[0] == "tensor" and kind[1] in ("f16", "bf16", "f32")]
     problem = max(set(floats), key=floats.count) if floats else "f32"
     launch.types, launch.types_first = [], [problem] if floats else []
@@ -310,20 +356,40 @@ def correct(launch, taken):
         elif kind[0] == "type":
             launch.defines.append((name, defines.get(name) if "tl." in defines.get(name, "") else f"'tl.{kind_name(kind[1])}'"))
         elif name in launch.function.constants:
-            number = kind[1]
-            text = defines.get(name)
-            launch.defines.append((name, repr(number) if isinstance(number, (str, bool)) else said(text, number)))
+            launch.defines.append((name, constant(launch, name, kind[1], defines.get(name), said, taken.bound)))
         elif kind[0] == "number":
             template, texts = read.get(name, ("", [None]))
             dtype = "bool" if isinstance(kind[1], bool) else "f32" if isinstance(kind[1], float) else \
                 "i64" if abs(kind[1]) >= 1 << 31 else "i32"
-            launch.args.append((name, f'scalar {{ dtype: "{dtype}" value: $0 }}', [said(texts[0], kind[1])]))
+            launch.args.append((name, f'scalar {{ dtype: "{dtype}" value: $0 }}', [said((texts or [None])[0], kind[1])]))
         else:
             add_tensor(launch, name, kind, read, roles, problem, said, taken.values[name])
-    grid = [int(extent) for extent in taken.grid]
-    texts = launch.grid + [None] * (len(grid) - len(launch.grid))
-    launch.grid = [said(text, extent) for text, extent in zip(texts, grid)]
+    correct_grid(launch, taken.bound, said)
     launch.dim_values = values
+
+
+def constant(launch, name, value, text, said, bound):
+    """A define. Heuristics give one for each config."""
+    if name not in bound.heuristics[0]:
+        return repr(value) if isinstance(value, (str, bool)) else said(text, value)
+    each = [(found or {}).get(name) for found in bound.heuristics]
+    made = said.of_configs([text, bound.texts.get(name)], each)
+    if made is None:
+        launch.leave(f"define {name}: the heuristics give {each[0]!r} for the first config and other values for others, by "
+                     "what no expression was read of")
+    return made or "left_to_write"
+
+
+def correct_grid(launch, bound, said):
+    count = len(bound.grids[0])
+    read, launch.grid = launch.grid, []
+    for index in range(count):
+        each = [int(grid[index]) if grid is not None and len(grid) == count else None for grid in bound.grids]
+        made = said.of_configs([read[index] if index < len(read) else None, bound.texts.get(index)], each)
+        if made is None:
+            launch.leave(f"launch.grid: axis {index} is {each[0]} for the first config and has other values for others, by "
+                         "what no expression was read of")
+        launch.grid.append(made or "left_to_write")
 
 
 def kind_name(spec):
@@ -351,6 +417,8 @@ def add_tensor(launch, name, kind, read, roles, problem, said, value):
     template, texts = read.get(name, ("", []))
     if "tensor_descriptor" in template:
         launch.args.append((name, template, texts))
+        if any("left_to_write" in text for text in texts):
+            launch.leave(f"arg {name}: its descriptor's shape or block shape was not understood")
         return
     if strides is not None and [s for s, n in zip(strides, shape) if n > 1] != [
             s for s, n in zip(strides_of(shape), shape) if n > 1]:

@@ -131,7 +131,7 @@ class Import:
                 host = Host(self.function, node, modules, has_defaults=False)
             for launched in host.launches[:4]:
                 made = Launch(self, host, launched, self.real)
-                if best is None or len(made.left) < len(best.left):
+                if best is None or made.weight < best.weight:
                     best = made
         if best is None:
             self.left.append(f"args, launch: {self.function.name}[grid](...) is not reached in {nodes[0].name}, line "

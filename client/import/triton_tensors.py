@@ -30,6 +30,11 @@ class Tensors:
 
     def set_rank(self, axes, count):
         """Says that a tensor has so many axes. False: it has others."""
+        if axes.shape is None and axes.parts is not None:
+            whole = axes.parts.rank(count)
+            if whole is None or not self.set_rank(axes.parts.axes, whole):
+                return False
+            axes.shape = axes.parts.around(axes.parts.axes.shape)
         if axes.shape is None:
             if any(not -count <= index < count for index in axes.seen) or count < 1:
                 return False
@@ -45,11 +50,42 @@ class Tensors:
         """An axis by its number, also from behind."""
         if axes.shape is not None:
             return axes.shape[index] if -len(axes.shape) <= index < len(axes.shape) else None
+        if axes.parts is not None:
+            return self.part(axes.parts, index)
         if index not in axes.seen:
             name = f"{axes.name}_{index}" if index >= 0 else f"{axes.name}_last" if index == -1 else \
                 f"{axes.name}_last{-index}"
             axes.seen[index] = self.places.axis("(" + name)
         return axes.seen[index]
+
+    def part(self, shape, index):
+        """One number of a shape of which not all is known; None: neither is this."""
+        if 0 <= index < len(shape.before):
+            return shape.before[index]
+        if index < 0 and -index <= len(shape.behind):
+            return shape.behind[index]
+        at = index - len(shape.before) if index >= 0 else index + len(shape.behind)
+        if index >= 0:
+            at += shape.start
+            is_in = at < 0 if shape.start < 0 else shape.end is None or shape.end < 0 or at < shape.end
+        else:
+            at += shape.end or 0
+            is_in = (shape.end or 0) <= 0 and (shape.start >= 0 or at >= shape.start)
+        return self.extent(shape.axes, at) if is_in else None
+
+    def parts(self, shape, count):
+        """A shape as so many numbers; None: it has others, or it is not known which these are."""
+        axes = shape.axes
+        if axes.shape is None and shape.rank(count) is not None:
+            self.set_rank(axes, shape.rank(count))
+        if axes.shape is not None:
+            found = shape.around(axes.shape)
+            return found if len(found) == count else None
+        inner = count - len(shape.before) - len(shape.behind)
+        begin, end = shape.start, shape.end if shape.end is not None else 0 if shape.start < 0 else None
+        if end is None or (begin < 0) != (end <= 0 and begin < 0) or end - begin != inner:
+            return None
+        return [*shape.before, *(self.extent(axes, index) for index in range(begin, end)), *shape.behind]
 
     def stride(self, tensor, index):
         axes = tensor.memory or tensor.axes
@@ -77,11 +113,18 @@ class Tensors:
         """A tensor of a shape: Items, Shape or a number."""
         if isinstance(shape, str):
             shape = Items([shape])
-        if isinstance(shape, Shape) and not shape.behind and shape.start == 0 and shape.end is None:
+        if isinstance(shape, Shape) and shape.is_whole():
             return Tensor(shape.axes, dtype)
+        if isinstance(shape, Shape) and shape.axes.shape is not None:
+            shape = Items(shape.around(shape.axes.shape))
+        if isinstance(shape, Shape) and all(isinstance(item, str) for item in (*shape.before, *shape.behind)):
+            made = Tensor(Axes(name), dtype)
+            made.axes.parts = shape
+            return made
         if isinstance(shape, Items) and all(isinstance(item, str) for item in shape.items):
             return Tensor(Axes(name, list(shape.items) or ["1"]), dtype)
-        causes = [item for item in getattr(shape, "items", [shape]) if isinstance(item, Unknown)]
+        items = [*shape.before, *shape.behind] if isinstance(shape, Shape) else getattr(shape, "items", [shape])
+        causes = [item for item in items if isinstance(item, Unknown)]
         return Tensor(Axes(name), dtype, why=causes[0] if causes else f"the shape of '{self.shown(node)}' was not understood")
 
     def torch_call(self, name, positional, by_name, node):
@@ -96,6 +139,8 @@ class Tensors:
             many = [p for p in positional if isinstance(p, str)]
             if name not in ("full", "empty_strided") and len(many) == len(positional) and many:
                 shape = Items(many)
+            elif len(positional) == 1 and isinstance(first, Shape):
+                shape = first
             return self.made("made", shape, self.type_of(dtype, Type("'f32'"), node), node)
         if name in ("arange",) and positional and isinstance(positional[-1], str) and len(positional) == 1:
             return Tensor(Axes("range", [positional[0]]), self.type_of(dtype, Type("'i64'"), node))
@@ -116,7 +161,8 @@ class Tensors:
         first = positional[0] if positional else None
         at = whole(first if first is not None else by_name.get("dim"))
         if name in SAME:
-            return dataclasses.replace(tensor, memory=None, why="" if name == "contiguous" and axes.shape else tensor.why) \
+            why = "" if isinstance(tensor.why, str) and (axes.shape or "strides of its own" in tensor.why) else tensor.why
+            return dataclasses.replace(tensor, memory=None, why=why if name == "contiguous" else tensor.why) \
                 if name in ("contiguous", "clone") else tensor
         if name in CONVERT:
             return dataclasses.replace(tensor, dtype=Type(CONVERT[name]), memory=None)
@@ -212,7 +258,7 @@ class Tensors:
         first = positional[0] if positional else None
         sizes = first if isinstance(first, (Items, Shape)) and len(positional) == 1 else Items(list(positional))
         if isinstance(sizes, Shape) or not all(isinstance(size, str) for size in sizes.items):
-            if isinstance(sizes, Shape) and not sizes.behind and sizes.start == 0 and sizes.end is None:
+            if isinstance(sizes, Shape) and sizes.is_whole():
                 return Tensor(sizes.axes, tensor.dtype, why=tensor.why)
             if isinstance(first, Type):  # other elements in the same memory
                 return Tensor(axes, first, why=f"'{self.shown(node)}' has other elements in the same memory")

@@ -107,6 +107,7 @@ class Axes:
         self.strides = set()  # indices that were asked for
         self.count = None  # all elements, where only these were asked for
         self.flat = None  # rows and columns, where these were asked for
+        self.parts = None  # a Shape, if they are made of another tensor's
 
 
 @dataclasses.dataclass
@@ -122,11 +123,26 @@ class Tensor:
 
 @dataclasses.dataclass
 class Shape:
-    """tensor.shape of unknown length, or a part of it, and what stands behind."""
+    """tensor.shape of unknown length, or a part of it, and what stands before and behind it."""
     axes: Axes
     start: int = 0
     end: object = None
     behind: tuple = ()
+    before: tuple = ()
+
+    def is_whole(self):
+        return self.start == 0 and self.end is None and not self.behind and not self.before
+
+    def around(self, items):
+        """What this is once the tensor has these axes."""
+        return [*self.before, *items[self.start:self.end], *self.behind]
+
+    def rank(self, count):
+        """How many axes the tensor has if this part and what is around it are so many; None: that is not said."""
+        inner = count - len(self.before) - len(self.behind)
+        if self.start < 0 or (self.end or 0) > 0 or inner < 0:
+            return None
+        return self.start + inner - (self.end or 0)
 
 
 class Axis:

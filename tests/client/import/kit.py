@@ -13,6 +13,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
+MARK = 'constraints { expression: "left_to_write"'
+
+
 class Answer:
     """What the import made of a script. `spec`: its text; `left`: one text; `error`: why there is nothing."""
 
@@ -29,18 +32,17 @@ class Answer:
         return [text for text in found if text != "left_to_write"]
 
     def marks(self):
-        return self.spec.count('constraints { expression: "left_to_write"')
+        return self.spec.count(MARK)
 
 
 class Import(unittest.TestCase):
-    def read(self, text, *arguments, run=False, call=1, files=()):
-        """The answer to a script; `files`: others beside it, {path: text}."""
+    def read(self, text, *arguments, run=False, call=1, files=(), name="script.py"):
+        """The answer to a script; `files`: others beside it, {path: text}; `name`: of the one that is imported."""
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "script.py")
-            path.write_text(text)
-            for name, content in dict(files).items():
-                pathlib.Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
-                pathlib.Path(folder, name).write_text(content)
+            path = pathlib.Path(folder, name)
+            for other, content in {"script.py": text, **dict(files)}.items():
+                pathlib.Path(folder, other).parent.mkdir(parents=True, exist_ok=True)
+                pathlib.Path(folder, other).write_text(content)
             program = f"import sys; sys.path.insert(0, {str(ROOT / 'client/import')!r}); import script_import; " \
                 "script_import.main()"
             words = [sys.executable, *([] if run else ["-I"]), "-c", program, str(path), str(call)]

@@ -109,6 +109,51 @@ class Triton(kit.Import):
                 for one in (read, ran)]
         self.assertEqual(said[0], said[1])
 
+    def test_grids_and_heuristics_are_those_of_every_config(self):
+        kernel = KERNEL.replace("@triton.jit", "@triton.heuristics(HEURISTICS)\n@triton.jit").replace(
+            "BLOCK: tl.constexpr", "BLOCK: tl.constexpr, EVEN: tl.constexpr")
+        host = "def run(x, w):\n    N = x.shape[1]\n    y = torch.empty_like(x)\n" \
+            "    add_rows[GRID](x, w, y, N, x.stride(0), w.stride(0))\n"
+        call = "run(Tensor((8, 100)), Tensor((8, 100)))\n"
+        for grid, even, left in (
+                ("lambda m: (triton.cdiv(count(x), m['BLOCK']),)", "lambda a: count(w) % a['BLOCK'] == 0", ""),
+                ("lambda m: (count(x),)", "lambda a: True", ""),
+                ("lambda m: (len(range(count(x) // m['BLOCK'])),)", "lambda a: True", "launch.grid: axis 0 is 12 for the first"),
+                ("(8,)", "lambda a: len(range(a['BLOCK'])) > 64", "define EVEN: the heuristics give False for the first")):
+            helper = "import functools\ncount = functools.partial(lambda t: t.shape[0] * t.shape[1])\n"
+            text = TORCH + TRITON_HEAD + helper + kernel.replace("HEURISTICS", f"{{'EVEN': {even.replace('count(w)', '800')}}}") + \
+                host.replace("GRID", grid) + call
+            self.assertNotEqual(self.read(text).left if "count(x)" in grid else "x", "", grid)
+            answer = self.read(text, run=True)
+            self.assertRegex(answer.left, f"^{left}" if left else "^$", grid)
+            if "cdiv" in grid:
+                self.assertIn('launch { grid: ["ceil_div(800, BLOCK)"] }', answer.spec)
+                self.assertRegex(answer.spec, r'name: "EVEN" value: "\(*800 % BLOCK\)* == 0')
+            if left:
+                self.assertIn("left_to_write", answer.spec.replace(kit.MARK, ""))
+
+    def test_what_reading_leaves_to_one_call_is_settled_by_it(self):
+        host = "def run(x, w, rows):\n    y = torch.empty_like(x)\n    step = 4 if look_up(rows) else rows\n" \
+            "    add_rows[(len(rows),)](x, w, y, step, x.stride(0), w.stride(0))\n"
+        script = TORCH + TRITON_HEAD + "look_up = any\n" + KERNEL + host
+        self.assertRegex(self.read(script).left, "^a call with examples at the script's end that leads to line [0-9]+; ")
+        answer = self.read(script + "run(Tensor((8, 100)), Tensor((8, 100)), [0, 1])\n", run=True)
+        self.assertEqual(answer.error + answer.left, "")
+        self.assertNotIn("left_to_write", answer.spec)
+        self.assertIn('"x_ptr" buffer { dtype: "dtype" shape: ["8", "100"]', answer.spec)
+
+    def test_a_script_in_a_package_finds_its_package(self):
+        script = "from __future__ import annotations\nfrom .fake import Tensor\n" + TRITON_HEAD + "from .. import tuned\n" + \
+            KERNEL.replace("@triton.autotune", "@tuned.cached\n@tuned.my_autotune") + HOST.replace("ASSERT", "pass") + \
+            "run(Tensor((8, 100)), Tensor((8, 100)))\n"
+        files = {"lib/__init__.py": "", "lib/tuned.py": "class cached:\n    def __init__(self, kernel):\n        pass\n",
+                 "lib/ops/__init__.py": "", "lib/ops/fake.py": TORCH, "lib/ops/random.py": "raise ImportError\n",
+                 "lib/ops/script.py": script}
+        answer = self.read("", files=files, name="lib/ops/script.py", run=True)
+        self.assertEqual(answer.error + answer.left, "")
+        self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec)
+        self.assertIn('"w_ptr" buffer { dtype: "dtype" shape: ["8", "100"]', answer.spec)
+
     def test_a_script_without_a_launch_says_so(self):
         self.assertIn("launched no kernel in Triton", self.launch("pass", "").error)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton scripts that are read: what the launch says is in the spec, and what it does not is left to write."""
+import re
 import unittest
 
 import kit
@@ -86,6 +87,55 @@ class Shapes(kit.Import):
             "+ tl.load(w_ptr + r * w_row + o, mask=o < N)", "")
         answer = self.read(HEAD + kernel + HOST.replace("ASSERT", "assert w.shape == (M, 1)"))
         self.assertRegex(answer.left, "arg w_ptr: its elements are parts of addresses")
+
+
+    def test_shapes_that_are_parts_of_others(self):
+        for line, y, x in (
+                ("H, N = x.shape[-2:]\n    M = x.shape[0]\n    y = x.new_empty(2, *x.shape)", None, None),
+                ("M, H, N = x.shape\n    y = torch.empty(2, *x.shape[:-1], N)", '["2", "M", "H", "N"]', '["M", "H", "N"]'),
+                ("y = torch.empty(*x.shape[:-1], 8)\n    M, H, N = x.shape", '["M", "H", "8"]', '["M", "H", "N"]'),
+                ("M, H = x.shape[:2]\n    N = x.shape[-1]\n    assert x.ndim == 3\n    y = x.new_empty((2,) + x.shape[1:])",
+                 '["2", "H", "N"]', '["M", "H", "N"]'),
+                ("H, N = x.shape[1:]\n    M = math.prod(x.shape[:-1])\n    y = torch.empty_like(x)",
+                 '["x_0", "H", "N"]', '["x_0", "H", "N"]')):
+            host = f"def run(x, w):\n    {line}\n    assert w.shape == (M, N)\n" \
+                "    add_rows[(M,)](x, w, y, N, x.stride(0), w.stride(0))\n"
+            answer = self.read(HEAD + KERNEL + host)
+            if y is None:  # how many axes x has is not said
+                self.assertRegex(answer.left, "args x_ptr, y_ptr: the shapes of 'x', 'x' are not in the script", line)
+                continue
+            self.assertEqual(answer.left, "", line)
+            self.assertIn(f'"x_ptr" buffer {{ dtype: "dtype" shape: {x}', answer.spec, line)
+            self.assertRegex(answer.spec, rf'"y_ptr" buffer {{ dtype: "\w+" shape: {re.escape(y)}', line)
+
+    def test_what_one_call_settles_is_one_thing_to_write(self):
+        host = '''def run(x, w, rows):
+    if look_up(rows):
+        step = 1
+    else:
+        step = 2
+    y = torch.empty_like(x)
+    add_rows[(rows.count(),)](x, w, y, step, x.stride(0), w.stride(0))
+'''
+        answer = self.read(HEAD + KERNEL + host)
+        self.assertRegex(answer.left, r"^a call with examples at the script's end that leads to line 20; `tunectl import --run` ")
+        for place in ("args x_ptr, w_ptr, y_ptr: the shapes of 'x', 'w', 'x' are not in the script (line 20)",
+                      "launch.grid: 'rows", "arg N: 'if look_up(rows)' decides it (line 15)"):
+            self.assertIn(place, answer.left)
+        self.assertEqual(answer.left.count("\n"), 0)
+        for place in ('"N" scalar { dtype: "left_to_write" value: "left_to_write"', 'grid: ["left_to_write"]',
+                      '"w_ptr" buffer { dtype: "dtype" shape: ["left_to_write"]'):
+            self.assertIn(place, answer.spec)
+        # Memory that lies otherwise than a buffer does so in every launch.
+        answer = self.read(HEAD + KERNEL + host.replace("y = torch.empty_like(x)", "w = w.expand(3, 4); y = torch.empty_like(x)"))
+        self.assertRegex(answer.left, r"(?m)^arg w_ptr: 'w.expand\(3, 4\)' has strides of its own")
+
+    def test_types_that_the_caller_gives_are_the_problems_and_told(self):
+        host = HOST.replace("ASSERT", "assert w.shape == x.shape").replace("x, w)", "x, w, kind: torch.dtype)", 1).replace(
+            "empty_like(x)", "empty_like(x, dtype=kind)")
+        answer = self.read(HEAD + KERNEL + host)
+        self.assertEqual(answer.left, "")
+        self.assertIn("kind: the caller gives this type; it is the problem's here", answer.notes)
 
 
 class Launches(kit.Import):
