@@ -29,34 +29,52 @@ class Modules:
         while os.path.isfile(os.path.join(self.root, "__init__.py")) and os.path.dirname(self.root) != self.root:
             self.root = os.path.dirname(self.root)
         self.loaded = {}
+        self.tops = []  # folders of packages whose path has a folder without __init__.py: (folder above, folder)
+
+    def namespace(self, name):
+        """Where the package `name` is, if the script lies in a folder of it and a folder between has no __init__.py."""
+        folder = self.folder
+        while os.path.dirname(folder) != folder:
+            if os.path.basename(folder) == name and os.path.isfile(os.path.join(folder, "__init__.py")):
+                found = (os.path.dirname(folder), folder)
+                self.tops += [found] if found not in self.tops else []
+                return [found]
+            folder = os.path.dirname(folder)
+        return []
 
     def find(self, name, level, folder):
         """The file of `from name import ...`; None: it is none of the script's own."""
         parts = name.split(".") if name else []
         if parts and parts[0] in LIBRARIES:
             return None
-        places = [self.root, self.folder]
+        places = [(self.root, self.root), (self.folder, self.root)]
+        if parts and not level:
+            places += self.namespace(parts[0])
         if level:
             for _ in range(level - 1):
                 folder = os.path.dirname(folder)
-            places = [folder]
-        for place in places:
+            places = [(folder, self.root), *((folder, top) for _, top in self.tops if inside_of(folder, top))]
+        for place, top in places:
             base = os.path.join(place, *parts)
             for path in (base + ".py" if parts else "", os.path.join(base, "__init__.py")):
                 real = os.path.realpath(path) if path else ""
-                inside = real.startswith(os.path.realpath(self.root) + os.sep)
-                if inside and os.path.isfile(real) and os.path.getsize(real) <= BYTES_MAX:
+                if inside_of(real, top) and os.path.isfile(real) and os.path.getsize(real) <= BYTES_MAX:
                     return real
         return None
+
+
+def inside_of(path, folder):
+    return (os.path.realpath(path) + os.sep).startswith(os.path.realpath(folder) + os.sep)
 
 
 class Imports:
     """The imports of a Reader."""
 
-    def module(self, name, level, folder):
-        """The names of a module, or None."""
+    def module(self, name, level, folder, is_needed=False):
+        """The names of a module, or None. `is_needed`: also if so many were read already."""
         path = self.modules.find(name, level, folder)
-        if path is None or (path not in self.modules.loaded and len(self.modules.loaded) >= MODULES_MAX):
+        is_new = path is not None and path not in self.modules.loaded
+        if path is None or (is_new and len(self.modules.loaded) >= MODULES_MAX and not is_needed):
             return None
         if path not in self.modules.loaded:
             scope = self.modules.loaded[path] = Scope({"__file__": path, "__name__": name})

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configs of a tuned Triton function: what @triton.autotune lists, wherever the script makes the list."""
 import ast
+import os
 import re
 
 from script_objects import Instance
 from script_reader import Reader, Unreadable, names_in
-from script_values import Function, Map, Module, Num, Seq, Unknown, items_of, plain
+from script_values import Function, Map, Module, Num, Scope, Seq, Unknown, items_of, plain
+from triton_data import DataFiles
 from triton_function import make_of_device
 from triton_hooks import Hook
 
@@ -22,8 +24,10 @@ ELSEWHERE = {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "instruction_sched
 class ConfigReader(Reader):
     """Walks the script's module; a call of Config is an object of its own."""
 
-    def __init__(self, path, tree):
+    def __init__(self, path, tree, constants=()):
         super().__init__(path, "Config")
+        self.constants, self.asked = constants, "configs"  # names of the kernel; what calls by a name are asked for
+        self.data = DataFiles(path, self.modules.root)
         self.tree, self.mentioned = tree, names_in(tree)
         self.scope.update({"__file__": path, "__name__": "imported"})
         self.unions = []
@@ -45,6 +49,57 @@ class ConfigReader(Reader):
         attributes.update({"kwargs": kwargs, "(line)": Num(node.lineno), "(given)": Map(dict(values))})
         return Instance(None, attributes)
 
+    def of_Call(self, node, scope):
+        """A call by a name alone that the walk does not understand: the package may have data under the name."""
+        before = len(self.passed_over)
+        made = super().of_Call(node, scope)
+        is_unknown = isinstance(made, Unknown) or (isinstance(made, Num) and made.value is None)
+        if not is_unknown or len(node.args) != 1 or node.keywords:
+            return made
+        key = self.value(node.args[0], scope)
+        found = self.from_data(key, node) if isinstance(key, str) and key.isidentifier() else None
+        if found is None:
+            return made
+        del self.passed_over[before:]
+        return found
+
+    def library(self, node, name, positional, by_name, scope):
+        first = positional[0] if positional else None
+        if name == "partial" and isinstance(first, Function):
+            return partial(first, positional[1:], by_name, node)
+        if name == "eval" and isinstance(first, str) and first.isdigit():  # a part of a version
+            return Num(int(first))
+        if name == "are_deterministic_algorithms_enabled":
+            return Num(False)  # as if nobody had asked for them
+        return super().library(node, name, positional, by_name, scope)
+
+    def from_data(self, key, node):
+        if self.asked == "configs":
+            found = self.data.configs(key, self.constants)
+            if found is None:
+                return None
+            made = Seq([self.tuning_call(node, [], {
+                "kwargs": Map({name: self.plain_value(value) for name, value in config.items() if name not in OPTIONS}),
+                **{name: self.plain_value(value) for name, value in config.items() if name in OPTIONS}}, [])
+                for config in found[0]])
+        else:
+            found = self.data.dicts(key, self.constants)
+            if found is None:
+                return None
+            folder, name = os.path.split(found[1])
+            whole = (self.module(name.removesuffix(".py"), 1, folder, is_needed=True) or {}).get(found[0])
+            made = whole.items.get(key) if isinstance(whole, Map) else None
+            if not isinstance(made, Map):
+                return None
+        self.unions.append(f"{self.asked}: {self.name_of(node.func)}('{key}') was not followed; what "
+                           f"{self.data.shown(found[1])} has under '{key}' is taken for it" +
+                           (", with Triton's defaults for what it does not set" if self.asked == "configs" else ""))
+        return made
+
+    @staticmethod
+    def plain_value(value):
+        return value if isinstance(value, str) else Num(value)
+
     def truth(self, node, scope):
         known = super().truth(node, scope)
         return make_of_device(node) if known is None else known
@@ -59,6 +114,11 @@ class ConfigReader(Reader):
             return Num(is_newer == isinstance(node.ops[0], (ast.Gt, ast.GtE)))
         return super().of_Compare(node, scope)
 
+    def of_Attribute(self, node, scope):
+        if node.attr == "__version__" and ast.unparse(node.value) == "triton":
+            return ".".join(map(str, TRITON)) + ".0"
+        return super().of_Attribute(node, scope)
+
     def of_IfExp(self, node, scope):
         """Lists that a property of the device decides are tried both: each config is checked anyway."""
         made = super().of_IfExp(node, scope)
@@ -66,13 +126,26 @@ class ConfigReader(Reader):
             return made
         ways = [items_of(self.value(each, scope)) for each in (node.body, node.orelse)]
         known = [plain(Seq(way)) if way is not None else None for way in ways]
-        if None in known or not all(known):
+        if None in known:
             return made
         self.unions.append(f"line {node.lineno}{self.where}: '{ast.unparse(node.test)[:60]}' was not understood: the values "
                            "of both ways are tried")
         both = list(ways[0])
         both += [item for item, value in zip(ways[1], known[1]) if value not in known[0]]
         return Seq(both)
+
+
+def partial(function, positional, by_name, node):
+    """functools.partial(function, ...), as a lambda."""
+    scope = Scope({"(function)": function})
+    scope.update({f"({name})": value for name, value in by_name.items()})
+    call = ast.Call(ast.Name("(function)", ast.Load()), [ast.Starred(ast.Name("(rest)", ast.Load()), ast.Load())],
+                    [ast.keyword(name, ast.Name(f"({name})", ast.Load())) for name in by_name])
+    arguments = ast.arguments(posonlyargs=[], args=[], vararg=ast.arg("(rest)"), kwonlyargs=[], kw_defaults=[], defaults=[])
+    made = ast.copy_location(ast.Lambda(arguments, call), node)
+    for inner in ast.walk(made):
+        ast.copy_location(inner, node)
+    return Function(made, scope, tuple(positional))
 
 
 class Configs:
@@ -82,7 +155,7 @@ class Configs:
     def __init__(self, reader, function, node):
         self.reader, self.function = reader, function
         self.each, self.left, self.notes, self.blocks, self.zeroed = [], [], [], {}, []
-        self.wanted = [name for name in function.constants]
+        self.strange = {}  # what hooks do that is not understood: (text, lines of their configs)
         if node is None:
             self.left.append("configs: @autotune has none; write the values of its params")
             return
@@ -92,6 +165,8 @@ class Configs:
         passed_over = [text for _, names, text in reader.passed_over if names & used]
         for item in self.items(value, node):
             self.read(item, node)
+        for text, lines in self.strange.values():
+            self.left.append(f"configs: line{'s' if len(set(lines)) > 1 else ''} {', '.join(map(str, dict.fromkeys(lines)))}: {text}")
         self.left += [f"configs: {text}" for text in passed_over]
         self.notes += list(dict.fromkeys(reader.unions))
         self.settle()
@@ -123,7 +198,8 @@ class Configs:
         """Which name of another module is not known, or which part was not understood."""
         for inner in ast.walk(node):
             known = self.reader.scope.get(inner.id) if isinstance(inner, ast.Name) else None
-            if isinstance(known, Module) and type(known) is Module and known.name.split(".")[0] not in ("triton", "torch"):
+            if isinstance(known, Module) and type(known) is Module and known.name.split(".")[0] not in (
+                    "triton", "torch", "functools", "itertools"):
                 return f"'{ast.unparse(node)[:60]}': '{inner.id}' is of module {known.name.rpartition('.')[0] or known.name}"
         shown = ast.unparse(node)[:60]
         why = value.why if isinstance(value, Unknown) and value.why[:60] != shown else ""
@@ -170,12 +246,12 @@ class Configs:
             self.left.append(f"configs (line {line}): the pre_hook '{why}' was not understood; what it prepares is an arg's "
                              "role or fill")
             return
-        texts = {name: value for name, value in hook.scope.items() if isinstance(value, str)}
-        read = Hook(node.body if isinstance(node.body, list) else [ast.Expr(node.body)], line, texts)
+        texts = {name: plain(value) for name, value in hook.scope.items() if isinstance(value, (str, Seq))}
+        read = Hook(node.body if isinstance(node.body, list) else [ast.Expr(node.body)], texts)
         self.blocks.update(read.blocks)
         self.zeroed += read.zeroed
         if read.strange:
-            self.left.append(f"configs: {read.strange}")
+            self.strange.setdefault(id(node), (read.strange, []))[1].append(line)
 
     def settle(self):
         """One set of names for all: those that some configs do not set have the function's own default, or are left."""

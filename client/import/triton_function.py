@@ -8,9 +8,11 @@ import textwrap
 
 from script_modules import LoadedModule
 from script_reader import Unreadable
+from script_values import Module
 
 READS = {"load", "load_tensor_descriptor", "gather"}
 WRITES = {"store", "store_tensor_descriptor", "scatter"}
+HARMLESS = ("noinline", "lru_cache", "cache", "autotune", "heuristics", "libentry", "libtuner")  # decorators of functions that kernels call
 LIBRARY = ("tl", "triton", "language")
 BASES = {"make_block_ptr", "make_tensor_descriptor", "multiple_of", "max_contiguous", "advance", "cast"}
 
@@ -179,7 +181,8 @@ def make_of_device(node):
     """What a script's own question about the make of the GPU is answered with: kernels here run on NVIDIA's. None: it
     is no such question."""
     name = last_name(node).lower()
-    if name in ("is_nvidia", "is_cuda", "is_nvidia_gpu"):
+    if name in ("is_nvidia", "is_cuda", "is_nvidia_gpu") or (
+            isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.cuda.is_available"):
         return True
     return False if name in ("is_amd", "is_hip", "is_intel", "is_rocm", "is_npu", "is_xpu", "is_musa", "is_intel_alchemist",
                              "is_ascend", "is_hip_available") else None
@@ -219,6 +222,7 @@ class TritonSource:
     def __init__(self, path, text):
         self.lines = text.split("\n")
         self.headers = {}  # files that come along
+        self.members = {}  # {path of a module: names that its file has for kernels}
         try:
             self.tree = ast.parse(text, path)
         except (SyntaxError, ValueError) as error:
@@ -243,108 +247,146 @@ class TritonSource:
     def kernel_text(self, origin, entry, scope):
         """(text, missing): the kernel with what it needs, also of the script's other modules; [(name, module)] of what
         these do not have."""
-        parts, bound = [f'"""Imported from {origin}."""'], set()
-        self.add_head(self.tree.body, parts, bound)
         functions = self.needed(entry)
         used = set().union(*(function.names() for function in functions))
-        missing, texts, seen = [], [], set(self.functions)
+        members = [member for function in functions for member in members_in(function.node)]
+        brought = Brought(f'"""Imported from {origin}."""', self.functions)
+        self.add_head(self.tree.body, brought)
         for node in flattened(self.tree.body):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
-                self.follow(node, used, scope, parts, bound, texts, seen, missing)
-        for name in sorted(used - set(self.functions) - bound):
-            self.add_constant(name, scope, parts, bound)
-        parts += texts
-        parts += ["\n\n" + function.text(self.lines) for function in functions]
-        return "\n".join(parts) + "\n", missing
+                self.follow(node, used, members, scope, brought)
+        for name in sorted(used - set(self.functions) - brought.bound):
+            self.add_constant(name, scope, brought)
+        return brought.text(["\n\n" + function.text(self.lines) for function in functions]), brought.missing
 
     @staticmethod
-    def add_head(body, parts, bound):
+    def add_head(body, brought):
         for node in flattened(body):
             kept = triton_import(node)
             names = {a.asname or a.name for a in kept.names} if kept else set()
-            if is_constant(node) or not names <= bound:
-                parts.append(ast.unparse(kept or node))
-                bound |= names
+            if is_constant(node) or not names <= brought.bound:
+                brought.add(ast.unparse(kept or node))
+                brought.bound |= names
 
     @staticmethod
-    def add_constant(name, scope, parts, bound):
+    def add_constant(name, scope, brought):
         """A plain number or text of the module: a kernel that names it takes it as a constant."""
         value = getattr(scope.get(name), "value", None)
-        if isinstance(value, (int, float)) and name not in bound and not any(part.startswith(name + " =") or part.startswith(
-                name + ":") for part in parts):
-            parts.append(f"{name} = tl.constexpr({value!r})")
+        if isinstance(value, (int, float)) and name not in brought.bound and not any(part.startswith((
+                name + " =", name + ":")) for part in brought.parts):
+            brought.add(f"{name} = tl.constexpr({value!r})")
 
-    def follow(self, node, used, scope, parts, bound, texts, seen, missing):
+    def follow(self, node, used, members, scope, brought):
         """A function of another module of the script's own comes along; what is of none is missing."""
         kept = triton_import(node)
         for alias in node.names:
             name = alias.asname or alias.name.split(".")[0]
-            if name not in used or (kept and alias in kept.names) or name in seen:
+            if name not in used or (kept and alias in kept.names) or name in brought.seen:
                 continue
-            value = scope.get(name)
-            if isinstance(value, LoadedModule) and self.add_header(name, value, parts):
-                continue
-            function = getattr(value, "node", None)
-            if isinstance(function, ast.FunctionDef) and any(last_name(d) == "jit" for d in function.decorator_list):
-                self.bring(name, value, parts, bound, texts, seen, missing)
-            elif isinstance(getattr(value, "value", None), (int, float)):
-                parts.append(f"{name} = tl.constexpr({value.value!r})")
-            elif getattr(value, "name", "").split(".")[0] in ("triton", "tl"):
-                self.alias(name, value.name, parts)
-            else:
-                module = "." * getattr(node, "level", 0) + (getattr(node, "module", None) or alias.name)
-                missing.append((name, module))
+            module = "." * getattr(node, "level", 0) + (getattr(node, "module", None) or alias.name)
+            self.add(name, scope.get(name), module, members, brought)
 
-    def add_header(self, name, module, parts):
-        """A module of functions for kernels, used as `name.function`, is a file of its own beside the source."""
+    def add(self, name, value, module, members, brought):
+        """What a kernel names, of another module: a module, a function, a number, or a part of Triton."""
+        function = getattr(value, "node", None)
+        if isinstance(value, LoadedModule):
+            self.add_header(name, value, module, members, brought)
+        elif isinstance(function, ast.FunctionDef) and any(last_name(d) == "jit" for d in function.decorator_list):
+            self.bring(name, value, brought)
+        elif isinstance(getattr(value, "value", None), (int, float)):
+            brought.add(f"{name} = tl.constexpr({value.value!r})")
+        elif getattr(value, "name", "").split(".")[0] in ("triton", "tl"):
+            self.alias(name, value.name, brought)
+        else:
+            brought.missing.append((name, module))
+
+    def add_header(self, name, module, where, members, brought):
+        """A module of functions for kernels, used as `name.function`, is a file of its own beside the source: the whole
+        module if it imports nothing but Triton, else the functions that the kernel names."""
         path = module.scope.get("__file__", "")
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
         except OSError:
-            return False
-        imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+            brought.missing.append((name, where))
+            return
         own = os.path.basename(path)
-        if any(getattr(node, "level", 0) or triton_import(node) is None for node in imports) or own in self.headers:
-            return False
-        self.headers[own] = text
-        parts.append(f"import {own.removesuffix('.py')} as {name}")
-        return True
+        wanted = sorted({member for base, member in members if base == name} | self.members.get(path, set()))
+        tree = ast.parse(text)
+        imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        if any(getattr(node, "level", 0) or triton_import(node) is None for node in imports):
+            inner = Brought(f'"""Functions of {own}."""', ())
+            self.add_head(tree.body, inner)
+            for member in wanted:
+                if member not in inner.seen:
+                    self.add(member, module.scope.get(member), own, (), inner)
+            brought.missing += [(f"{name}.{member}", where) for member, _ in inner.missing]
+            text = inner.text([])
+        if self.headers.get(own, text) != text and path not in self.members:
+            brought.missing.append((name, where))  # two modules of one name
+            return
+        self.headers[own], self.members[path] = text, set(wanted)
+        brought.add(f"import {own.removesuffix('.py')} as {name}")
 
     @staticmethod
-    def alias(name, full, parts):
+    def alias(name, full, brought):
         """exp = tl.exp"""
         full = full.replace("triton.language.", "tl.", 1) if full.startswith("triton.language.") else full
         if full != name:
-            parts.append(f"{name} = {full}")
+            brought.add(f"{name} = {full}")
 
-    def bring(self, name, value, parts, bound, texts, seen, missing):
-        seen.add(name)
+    def bring(self, name, value, brought):
+        """A function, and what it names of its own module."""
+        brought.seen.add(name)
         function = Function(value.node)
         path = value.scope.get("__file__", "")
+        strange = [d for d in value.node.decorator_list if last_name(d) not in ("jit", *HARMLESS)]
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
         except OSError:
-            missing.append((name, path))
+            text = None
+        if text is None or strange:  # a decorator may put another function in its place
+            brought.missing.append((name, os.path.basename(path)))
             return
-        tree = ast.parse(text)
-        self.add_head(tree.body, parts, bound)
-        for inner in sorted(function.names() - seen - bound - {name}):
+        self.add_head(ast.parse(text).body, brought)
+        members = members_in(value.node)
+        for inner in sorted(function.names() - brought.seen - brought.bound - {name, *function.order}):
             known = value.scope.get(inner)
-            node = getattr(known, "node", None)
-            if isinstance(node, ast.FunctionDef):
-                self.bring(inner, known, parts, bound, texts, seen, missing)
+            if isinstance(getattr(known, "node", None), ast.FunctionDef):
+                self.bring(inner, known, brought)
             elif isinstance(getattr(known, "value", None), (int, float)):
-                self.add_constant(inner, value.scope, parts, bound)
-            elif getattr(known, "name", "").split(".")[0] == "triton" and inner not in bound:
-                self.alias(inner, known.name, parts)
+                self.add_constant(inner, value.scope, brought)
+            elif isinstance(known, (LoadedModule, Module)):
+                self.add(inner, known, os.path.basename(path), members, brought)
         heads = ["@" + ast.unparse(without_host(d)) for d in function.kept()]
         lines = text.split("\n")[value.node.lineno - 1:value.node.end_lineno]
         body = textwrap.dedent("\n".join(lines))
         if value.node.name != name:
             body = re.sub(rf"^def {value.node.name}\b", f"def {name}", body, count=1, flags=re.M)
-        texts.append("\n\n" + "\n".join([*heads, body]))
+        brought.texts.append("\n\n" + "\n".join([*heads, body]))
+
+
+class Brought:
+    """A source that is being written. `parts`: imports and constants, in order; `texts`: functions of other modules;
+    `bound`: names that the imports give; `seen`: functions that are there; `missing`: [(name, module)]."""
+
+    def __init__(self, head, functions):
+        self.parts, self.texts = [head], []
+        self.bound, self.seen, self.missing = set(), set(functions), []
+
+    def add(self, line):
+        if line not in self.parts:
+            self.parts.append(line)
+
+    def text(self, functions):
+        return "\n".join([*self.parts, *self.texts, *functions]) + "\n"
+
+
+def members_in(tree):
+    """[(name, member)] of each `name.member`."""
+    return [(node.value.id, node.attr) for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
 
 
 def flattened(body):

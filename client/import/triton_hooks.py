@@ -8,31 +8,47 @@ from triton_values import factor
 
 
 class Hook:
-    """`blocks`: {descriptor: expressions, by the config's names}. `zeroed`: names of arguments. `strange`: what else the
-    hook does, as text with its line; empty if nothing."""
+    """`blocks`: {descriptor: expressions, by the config's names}. `zeroed`: names of arguments. `strange`: a sentence if
+    the hook does more."""
 
-    def __init__(self, body, line, bound=None):
+    def __init__(self, body, bound=None):
         self.zeroed, self.strange = [], ""
-        self.bound = bound or {}  # names around it that are texts: of init_to_zero("y_ptr")
+        self.bound = bound or {}  # names around it that are texts, or lists of these: of init_to_zero("y_ptr")
         rest = [node for node in body if not self.zeroes(node)]
         blocks = blocks_of(rest, {})
         self.blocks = blocks or {}
         if blocks is None:
-            self.strange = f"line {line}: a pre_hook runs Python before each launch, which no kernel of the service does; " \
-                "understood are those that zero arguments or set block shapes of descriptors"
+            self.strange = "a pre_hook runs Python before each launch, which no kernel of the service does; understood " \
+                "are those that zero arguments or set block shapes of descriptors"
+
+    def names_of(self, node):
+        """The texts of a list; None: it is none of these."""
+        if isinstance(node, ast.Name):
+            found = self.bound.get(node.id)
+            return found if isinstance(found, list) else None
+        found = [getattr(each, "value", None) for each in getattr(node, "elts", [None])]
+        return found if all(isinstance(name, str) for name in found) else None
+
+    def each_zeroes(self, target, names, body):
+        outer, found = self.bound, []
+        for name in names:
+            self.bound = {**outer, getattr(target, "id", ""): name}
+            found.append(all(self.zeroes(each) for each in body))
+        self.bound = outer
+        return all(found)
 
     def zeroes(self, node):
-        """nargs["y"].zero_(), also in a loop over such names, or fill_(0)."""
-        if isinstance(node, ast.For) and isinstance(node.iter, (ast.List, ast.Tuple)):
-            names = [each.value for each in node.iter.elts if isinstance(each, ast.Constant)]
-            if len(names) == len(node.iter.elts) and isinstance(node.target, ast.Name):
-                outer = self.bound
-                found = []
-                for name in names:
-                    self.bound = {**outer, node.target.id: name}
-                    found.append(all(self.zeroes(each) for each in node.body))
-                self.bound = outer
-                return all(found)
+        """nargs["y"].zero_() or fill_(0), also for each of a list of names, and if it is there."""
+        if isinstance(node, ast.If) and not node.orelse and is_there(node.test):
+            return all(self.zeroes(each) for each in node.body)
+        if isinstance(node, ast.For) and self.names_of(node.iter) is not None:
+            return self.each_zeroes(node.target, self.names_of(node.iter), node.body)
+        comprehension = node.value if isinstance(node, ast.Expr) else node
+        if isinstance(comprehension, (ast.ListComp, ast.GeneratorExp)):
+            one = comprehension.generators[0]
+            names = self.names_of(one.iter)
+            return len(comprehension.generators) == 1 and names is not None and all(map(is_there, one.ifs)) and \
+                self.each_zeroes(one.target, names, [comprehension.elt])
         call = node.value if isinstance(node, ast.Expr) else node
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             return False
@@ -46,6 +62,13 @@ class Hook:
             return False
         self.zeroed.append(name)
         return True
+
+
+def is_there(node):
+    """Whether a test asks only if an argument is given, as in `nargs["y"] is not None`. One that is not has no buffer that
+    could be zeroed."""
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.IsNot) and isinstance(
+        node.left, ast.Subscript) and getattr(node.comparators[0], "value", "") is None
 
 
 def blocks_of(body, names):

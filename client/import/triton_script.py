@@ -31,7 +31,7 @@ class Import:
         self.dims = {}  # name: how many axes its tensor has
         self.lets = []
         self.bools, self.integers, self.types_first = {}, {}, ()
-        self.reader = ConfigReader(path, source.tree)
+        self.reader = ConfigReader(path, source.tree, function.constants)
         self.real = None  # a launch that was taken down when the script ran
 
     def make(self):
@@ -75,7 +75,10 @@ class Import:
             if hook in by_name and not (isinstance(by_name[hook], ast.Constant) and by_name[hook].value is None):
                 self.left.append(f"{hook} (line {by_name[hook].lineno}): Python round a launch; what it prepares is an arg's "
                                  "role or fill")
-        if "prune_configs_by" in by_name:
+        pruner = by_name.get("prune_configs_by")
+        if isinstance(pruner, ast.Dict) and {getattr(key, "value", "?") for key in pruner.keys} <= {"perf_model", "top_k"}:
+            self.notes.append(f"prune_configs_by (line {pruner.lineno}): it guesses which configs are fast; all are measured here")
+        elif pruner is not None and not (isinstance(pruner, ast.Constant) and pruner.value is None):
             self.left.append(f"prune_configs_by (line {by_name['prune_configs_by'].lineno}): say what it leaves out by "
                              "constraints; no sweep needs it for speed")
 

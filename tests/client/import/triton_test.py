@@ -181,6 +181,22 @@ def zero_y(nargs):
                            HOST.replace("ASSERT", "assert w.shape == x.shape"))
         self.assertRegex(answer.left, "configs: line 5: a pre_hook runs Python")
 
+    def test_a_hook_that_zeroes_each_of_a_list_is_read_and_another_is_told_once(self):
+        helper = "def zero(names):\n    return lambda a: [a[name].zero_() for name in names if a[name] is not None]\n" \
+            "def twist(a):\n    a['y_ptr'].random_()\n"
+        for hook, left in (('zero(["y_ptr"])', ""), ("twist", "configs: lines 9, 9: ")):
+            kernel = KERNEL.replace("64})", f"64}}, pre_hook={hook})").replace("128})", f"128}}, pre_hook={hook})")
+            answer = self.read(HEAD + helper + kernel + HOST.replace("ASSERT", "assert w.shape == x.shape"))
+            self.assertEqual(answer.left.count("pre_hook"), 1 if left else 0, hook)
+            self.assertEqual("role: ROLE_INOUT fill { kind: CONSTANT }" in answer.spec, not left)
+
+    def test_a_pruner_that_only_guesses_speed_is_a_note(self):
+        for pruner, left in (('{"perf_model": cost, "top_k": 4}', 0), ('{"early_config_prune": cut, "top_k": 4}', 1), ("None", 0)):
+            kernel = KERNEL.replace('key=["N"]', f'key=["N"], prune_configs_by={pruner}')
+            answer = self.read(HEAD + kernel + HOST.replace("ASSERT", "assert w.shape == x.shape"))
+            self.assertEqual(answer.left.count("prune_configs_by"), left, pruner)
+            self.assertEqual(answer.notes.count("prune_configs_by"), 1 if "perf" in pruner else 0)
+
 
 class Configs(kit.Import):
     def configs(self, before, configs, files=()):
@@ -212,6 +228,74 @@ class Configs(kit.Import):
         self.assertRegex(answer.left, r"^configs \(line 6\): .*'WARPS' is of module mylib.utils")
         self.assertIn('"w_ptr" buffer { dtype: "dtype" shape: ["M", "N"]', answer.spec, "the rest is imported")
         self.assertIn('name: "BLOCK" values: "left_to_write"', answer.spec)
+
+    def test_configs_that_the_walk_did_not_read(self):
+        for before, configs in (
+                ("import functools\ndef keep(c, low, high):\n    return low < c.kwargs['BLOCK'] < high\n",
+                 'list(filter(functools.partial(keep, low=32, high=256), [triton.Config({"BLOCK": b}, num_warps=2) '
+                 'for b in (32, 64, 128, 256)]))'),
+                ("MAJOR = eval(triton.__version__.split('.')[0])\nif MAJOR == 2:\n    B = [1]\nelse:\n    B = [64, 128]\n",
+                 '[triton.Config({"BLOCK": b}, num_warps=2) for b in B]'),
+                ("if torch.are_deterministic_algorithms_enabled() or not torch.cuda.is_available():\n    B = []\n"
+                 "else:\n    B = [64, 128]\n", '[triton.Config({"BLOCK": b}, num_warps=2) for b in B]'),
+                ("", '[triton.Config({"BLOCK": b}, num_warps=2) for b in [64] + ([] if small_memory() else [128])]')):
+            answer = self.configs(before, configs)
+            self.assertEqual(answer.left, "", before)
+            self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec)
+
+    def test_configs_that_a_library_keeps_as_data(self):
+        library = "import yaml\ndef tuned(name):\n    return load(name)\n"
+        yaml = "mm:\n- META:\n    M: 1\n  num_warps: 4\nrows:  # of rows\n- META:\n    BLOCK: 64\n  num_warps: 2\n" \
+            "- META: # wide\n    BLOCK: 128\n  num_warps: 2\nend: [[1, 2], {a: 3}]\n"
+        grid = "rows:\n  - gen: true\n    param_map:\n      META:\n        BLOCK: block\n      num_warps: 2\n" \
+            "    block:\n      - 64\n      - 128\n"
+        json = '{"rows": [{"BLOCK": 64, "num_warps": 2}, {"kwargs": {"BLOCK": 128}, "num_warps": 2}]}'
+        for files in ({"a.yaml": yaml}, {"lib/a.yml": grid}, {"lib/a.json": json}, {"a/b.yaml": yaml, "nvidia/c.yaml": grid},
+                      {"a.yaml": yaml, "b.yaml": yaml.replace("BLOCK", "TILE")}):
+            answer = self.configs("from lib import tuned\n", 'tuned("rows")', files={"lib/__init__.py": library, **files})
+            self.assertEqual(answer.left, "", files)
+            self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec, files)
+            self.assertIn('name: "num_warps" values: "[2]"', answer.spec)
+            self.assertRegex(answer.notes, r"configs: load\('rows'\) was not followed; what .* has under 'rows' is taken")
+        for files in ({}, {"a/b.yaml": yaml, "c/d.yaml": grid}, {"a.yaml": yaml.replace("64", "&x 64")},
+                      {"a.yaml": yaml.replace("BLOCK", "TILE")}):
+            answer = self.configs("from lib import tuned\n", 'tuned("rows")', files={"lib/__init__.py": library, **files})
+            self.assertRegex(answer.left, r"^configs \(line 6\): 'tuned\('rows'\)' was not understood", files)
+
+    def test_heuristics_that_a_library_keeps_under_a_name(self):
+        library = "def by_name(name):\n    return load(name)\n"
+        table = 'def even(args):\n    return args["N"] % args["BLOCK"] == 0\nTABLE = {\n    "rows": {"EVEN": even},\n}\n'
+        kernel = KERNEL.replace("@triton.jit", '@triton.heuristics(by_name("rows"))\n@triton.jit').replace(
+            "BLOCK: tl.constexpr", "BLOCK: tl.constexpr, EVEN: tl.constexpr")
+        text = HEAD + "from lib import by_name\n" + kernel + HOST.replace("ASSERT", "assert w.shape == x.shape")
+        answer = self.read(text, files={"lib/__init__.py": library, "lib/table.py": table})
+        self.assertEqual(answer.left, "")
+        self.assertIn('name: "EVEN" value: "(N % BLOCK) == 0"', answer.spec)
+        answer = self.read(text, files={"lib/__init__.py": library})
+        self.assertRegex(answer.left, r"^heuristics: .* was not understood \(line 7\): EVEN$")
+
+    def test_modules_are_found_where_a_folder_between_is_no_package(self):
+        files = {"lib/__init__.py": "", "lib/plain/ops/__init__.py": "", "lib/plain/ops/common.py": "WARPS = [2, 8]\n",
+                 "lib/plain/ops/script.py": HEAD + "from lib.plain.ops.common import WARPS\n" + KERNEL.replace(
+                     '{"BLOCK": 128}', '{"BLOCK": 64}, num_warps=WARPS[1]') + HOST.replace("ASSERT", "assert w.shape == x.shape")}
+        answer = self.read("", files=files, name="lib/plain/ops/script.py")
+        self.assertEqual(answer.left, "")
+        self.assertIn('name: "num_warps" values: "[4, 8]"', answer.spec)
+
+    def test_of_a_module_of_functions_those_come_along_that_are_used(self):
+        module = "import triton\nfrom triton import language as tl\nfrom lib.other import cached, SCALE\n" \
+            "@triton.jit\ndef index(axis):\n    return base(axis).to(tl.int64)\n@triton.jit\ndef base(axis):\n" \
+            "    return tl.program_id(axis)\n@cached\n@triton.jit\ndef other(axis):\n    return axis * SCALE\n"
+        text = HEAD + "from lib import functions as f\n" + KERNEL + HOST.replace("ASSERT", "assert w.shape == x.shape")
+        files = {"lib/__init__.py": "", "lib/functions.py": module, "lib/other.py": "SCALE = 2\ndef cached(f):\n    return f\n"}
+        answer = self.read(text.replace("tl.program_id", "f.index"), files=files)
+        self.assertEqual(answer.left, "")
+        self.assertIn("import functions as f", answer.files["add_rows.py"])
+        self.assertRegex(answer.files["functions.py"], r"(?s)def base\(.*def index\(")
+        self.assertNotIn("other", answer.files["functions.py"])
+        # A decorator may put another function in its place.
+        answer = self.read(text.replace("tl.program_id", "f.other"), files=files)
+        self.assertRegex(answer.left, "^'f.other' is of module lib: put it into add_rows.py")
 
     def test_functions_of_other_modules_come_along(self):
         kernel = KERNEL.replace("v = tl.load", "v = twice(tl.load")
