@@ -8,6 +8,7 @@ from script_values import Module, Scope
 
 BYTES_MAX = 1 << 20
 MODULES_MAX = 64
+MODULES_MORE = 6  # of one import, where so many were read already
 # Known by what they do, wherever they lie.
 LIBRARIES = {"kernel_tuner", "numpy", "torch", "triton", "cupy", "scipy"}
 
@@ -28,7 +29,7 @@ class Modules:
         self.root = self.folder
         while os.path.isfile(os.path.join(self.root, "__init__.py")) and os.path.dirname(self.root) != self.root:
             self.root = os.path.dirname(self.root)
-        self.loaded = {}
+        self.loaded, self.most = {}, MODULES_MAX
         self.tops = []  # folders of packages whose path has a folder without __init__.py: (folder above, folder)
 
     def namespace(self, name):
@@ -73,8 +74,10 @@ class Imports:
     def module(self, name, level, folder, is_needed=False):
         """The names of a module, or None. `is_needed`: also if so many were read already."""
         path = self.modules.find(name, level, folder)
+        if not self.where:  # an import of the script itself is followed, whatever those before it have read
+            self.modules.most = max(MODULES_MAX, len(self.modules.loaded) + MODULES_MORE)
         is_new = path is not None and path not in self.modules.loaded
-        if path is None or (is_new and len(self.modules.loaded) >= MODULES_MAX and not is_needed):
+        if path is None or (is_new and len(self.modules.loaded) >= self.modules.most and not is_needed):
             return None
         if path not in self.modules.loaded:
             scope = self.modules.loaded[path] = Scope({"__file__": path, "__name__": name})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configs of a tuned Triton function: what @triton.autotune lists, wherever the script makes the list."""
 import ast
+import math
 import os
 import re
 
@@ -16,6 +17,9 @@ DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 POSITIONS = ("kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "pre_hook")
 TRITON = (3, 5)  # the oldest that the service runs
 REGISTERS_MAX = 255  # of a thread: no limit
+# A name or a question about the GPU, whose answer the import does not have.
+DEVICE = re.compile(r"get_device_(name|cap|prop)|device_capability|shared_mem|IS_NVIDIA|IS_AMD|IS_INTEL|[Hh]opper|HOPPER|[Bb]lackwell"
+                    r"|BLACKWELL|[Aa]mpere|AMPERE|\bis_sm\d|\bcompute_cap")
 # Options of Triton for GPUs of another make.
 ELSEWHERE = {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "instruction_sched_variant", "schedule_hint", "cooperative",
              "ir_override"}
@@ -31,6 +35,7 @@ class ConfigReader(Reader):
         self.tree, self.mentioned = tree, names_in(tree)
         self.scope.update({"__file__": path, "__name__": "imported"})
         self.unions = []
+        self.filters = set()  # conditions on configs
         try:
             self.module_block(tree.body, self.scope)
         except Unreadable:
@@ -71,6 +76,8 @@ class ConfigReader(Reader):
             return Num(int(first))
         if name == "are_deterministic_algorithms_enabled":
             return Num(False)  # as if nobody had asked for them
+        if name in ("log", "log2", "sqrt", "exp") and isinstance(plain(first), (int, float)) and plain(first) > 0:
+            return Num(getattr(math, name)(plain(first)))
         return super().library(node, name, positional, by_name, scope)
 
     def from_data(self, key, node):
@@ -102,6 +109,10 @@ class ConfigReader(Reader):
 
     def truth(self, node, scope):
         known = super().truth(node, scope)
+        if known is None and id(node) in self.filters and self.asks_device(node, scope):
+            self.unions.append(f"line {node.lineno}{self.where}: '{ast.unparse(node)[:60]}' depends on the GPU: configs that it "
+                               "may leave out are tried, too")
+            return True
         return make_of_device(node) if known is None else known
 
     def of_Compare(self, node, scope):
@@ -117,7 +128,24 @@ class ConfigReader(Reader):
     def of_Attribute(self, node, scope):
         if node.attr == "__version__" and ast.unparse(node.value) == "triton":
             return ".".join(map(str, TRITON)) + ".0"
+        if ast.unparse(node) == "math.e":
+            return Num(math.e)
         return super().of_Attribute(node, scope)
+
+    def of_ListComp(self, node, scope):
+        if self.name_of(getattr(node.elt, "func", None)) == self.entry:
+            self.filters.update(id(test) for generator in node.generators for test in generator.ifs)
+        return super().of_ListComp(node, scope)
+
+    of_GeneratorExp = of_ListComp
+
+    def asks_device(self, node, scope):
+        """Whether what is not known of an expression is a property of the GPU."""
+        for inner in ast.walk(node):
+            known = scope.get(inner.id) if isinstance(inner, ast.Name) else None
+            if isinstance(known, Unknown) and not DEVICE.search(f"{inner.id} {known.why}"):
+                return False
+        return DEVICE.search(ast.unparse(node)) is not None
 
     def of_IfExp(self, node, scope):
         """Lists that a property of the device decides are tried both: each config is checked anyway."""

@@ -17,6 +17,9 @@ FUNCTIONS = {"cdiv": "ceil_div", "ceil_div": "ceil_div", "min": "min", "max": "m
 LIMITS = {("f32", "eps"): "1.1920928955078125e-07", ("f32", "tiny"): "1.1754943508222875e-38", ("f32", "max"): "3.4028234663852886e+38",
           ("f32", "min"): "-3.4028234663852886e+38", ("f16", "eps"): "0.0009765625", ("f16", "max"): "65504.0",
           ("f16", "min"): "-65504.0", ("bf16", "eps"): "0.0078125", ("i32", "max"): "2147483647", ("i32", "min"): "-2147483648"}
+COUNTS = re.compile(r"get_(multi_?processor_count|num_sms?|sm_count|device_sm_count)|num_sms?")  # functions that give it
+# Of Triton's language: what the oldest Triton of the service has and scripts ask for.
+LANGUAGE = {"gather", "make_tensor_descriptor", "dot_scaled", "range", "static_range", "cumsum", "histogram"}
 STEPS_MAX = 30_000
 DEPTH_MAX = 12
 
@@ -362,7 +365,8 @@ class Expressions(Tensors):
         else:
             known = self.of_Name(node.func, names) if isinstance(node.func, ast.Name) else self.value(node.func, names)
         if isinstance(known, Code):
-            return self.call(known, positional, by_name, node)
+            made = self.call(known, positional, by_name, node)
+            return MULTIPROCESSORS if isinstance(made, (Unknown, type(None))) and COUNTS.fullmatch(name) else made
         return self.library(name, positional, by_name, node, names)
 
     def numel_of(self, shape):
@@ -400,8 +404,10 @@ class Expressions(Tensors):
             return self.condition(node.args[0], names) if node.args else None
         if name in ("TensorDescriptor", "from_tensor"):
             return self.descriptor(node, names, name == "from_tensor")
-        if re.fullmatch(r"get_(multi_?processor_count|num_sms?|sm_count|device_sm_count)|num_sms?", name):
+        if COUNTS.fullmatch(name):
             return MULTIPROCESSORS
+        if name == "hasattr" and len(positional) == 2 and "language" in getattr(first, "name", ""):
+            return "True" if positional[1].strip("'") in LANGUAGE else None
         if name == "are_deterministic_algorithms_enabled":
             return "False"  # as if nobody had asked for them
         if name == "str" or name == "reduce":

@@ -148,6 +148,17 @@ class Launches(kit.Import):
             self.assertEqual(answer.left, left)
             self.assertIn('grid: ["left_to_write"]' if left else 'grid: ["ceil_div(M, BLOCK)", "1"]', answer.spec)
 
+    def test_questions_with_known_answers_are_answered(self):
+        for before, value, made in (
+                ("def get_num_sms(device):\n    return driver(device).count\n", "min(64, get_num_sms(x.device))",
+                 "min(64, multiprocessors)"),
+                ("", "8 if hasattr(tl, 'gather') else 16", "8"), ("", "(M // M * 12).bit_length() if False else (12).bit_length()", "4"),
+                ("LOG2E = math.log2(math.e)\n", "int(LOG2E)", "int(1.4426950408889634)")):
+            host = HOST.replace("ASSERT", "assert w.shape == x.shape").replace("y, N", f"y, {value}")
+            answer = self.read(HEAD + "import math\n" + before + KERNEL + host)
+            self.assertEqual(answer.left, "", value)
+            self.assertIn(f'"N" scalar {{ dtype: "i32" value: "{made}"' if "int" not in made else made, answer.spec)
+
     def test_starred_arguments_are_told(self):
         host = HOST.replace("ASSERT", "assert w.shape == x.shape").replace("x.stride(0), w.stride(0)", "*strides(x, w)")
         self.assertRegex(self.read(HEAD + KERNEL + host).left, r"launch: '\*strides\(x, w\)'|strides\(x, w\)")
@@ -242,6 +253,24 @@ class Configs(kit.Import):
             answer = self.configs(before, configs)
             self.assertEqual(answer.left, "", before)
             self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec)
+
+    def test_a_filter_that_asks_for_the_gpu_is_a_note_and_another_is_told(self):
+        before = "HOPPER = 'H100' in torch.cuda.get_device_name(0)\n"
+        made = '[triton.Config({"BLOCK": b}, num_warps=2) for b in (64, 128) if not (TEST and b == 64)]'
+        answer = self.configs(before, made.replace("TEST", "HOPPER"))
+        self.assertEqual(answer.left, "")
+        self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec)
+        self.assertRegex(answer.notes, "line 6: .* depends on the GPU: configs that it may leave out are tried, too")
+        self.assertRegex(self.configs(before, made.replace("TEST", "fits(b)")).left, r"^configs \(line 6\): .*not understood")
+
+    def test_an_import_of_the_script_is_followed_after_many_modules(self):
+        files = {f"many/m{i}.py": "" for i in range(80)}
+        files |= {"many/__init__.py": "".join(f"from . import m{i}\n" for i in range(80)), "last/__init__.py":
+                  "from .warps import WARPS\n", "last/warps.py": "WARPS = [2]\n"}
+        answer = self.configs("import many as m\nfrom last import WARPS\n",
+                              '[triton.Config({"BLOCK": 64}, num_warps=w) for w in WARPS]', files=files)
+        self.assertEqual(answer.left, "")
+        self.assertIn('name: "num_warps" values: "[2]"', answer.spec)
 
     def test_configs_that_a_library_keeps_as_data(self):
         library = "import yaml\ndef tuned(name):\n    return load(name)\n"
