@@ -84,7 +84,8 @@ def nvrtc_version():
 def compile_source(folder, spec, macros, target):
     """A cubin of the spec's source. RuntimeError has the compiler's log."""
     def text_of(name):
-        return (folder / name).read_bytes()
+        own = folder / name
+        return (own if own.exists() else ROOT / "kernels/include" / name).read_bytes()  # the shared headers
 
     names = spec.get("headers", [])
     program = ctypes.c_void_p()

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/catalogue_files.h"
+#include "kernels/shared_headers.h"
 
 namespace tune {
 namespace embedded {
@@ -20,6 +21,20 @@ std::vector<RecordsFile> AllOf(const CatalogueFile* file) {
   std::vector<RecordsFile> all;
   for (; file->folder != nullptr; ++file) all.push_back({file->name, *file->text});
   return all;
+}
+
+// Makes an entry what tunectl would send of its folder.
+absl::Status AddSharedHeaders(CatalogueEntry& entry) {
+  const auto read = [&](const std::string& name) -> absl::StatusOr<std::string> {
+    if (entry.files.count(name) == 0) return std::string(SharedHeaders().at(name));
+    return SharedHeaderClash(absl::StrCat("kernels/", entry.name, "/", name), name);
+  };
+  absl::StatusOr<ResolvedSpec> resolved =
+      ResolveSharedHeaders(entry.spec_name, entry.spec_text, read);
+  if (!resolved.ok()) return absl::InternalError(resolved.status().message());
+  entry.spec_text = std::move(resolved->text);
+  entry.files.merge(resolved->headers);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -45,6 +60,8 @@ absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue() {
       return absl::InternalError(
           absl::StrCat("kernels/", name, " has no text in ", entry.spec_name));
     }
+    const absl::Status added = AddSharedHeaders(entry);
+    if (!added.ok()) return added;
     entries.push_back(std::move(entry));
   }
   return entries;

@@ -15,13 +15,14 @@ namespace tune {
 struct CatalogueEntry {
   std::string name;       // the folder's: "softmax"
   std::string spec_name;  // "softmax.textproto", for error messages
-  std::string spec_text;
-  std::map<std::string, std::string> files;  // source and headers, as the spec names them
+  std::string spec_text;  // with shared headers by their plain names (kernels/shared_headers.h)
+  std::map<std::string, std::string> files;  // source and headers, the shared ones too
   std::string readme;
 };
 
-// Every folder of kernels/, by name. Nothing is parsed here. INTERNAL: a folder without its spec,
-// which the build should have refused.
+// Every folder of kernels/ that has a spec, by name, with the shared headers that it needs. Nothing
+// else of a spec is parsed here. INTERNAL: a folder without its spec, which the build should have
+// refused; a shared header that does not exist, or that has the name of a file in the folder.
 absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue();
 
 // The records that were measured of them, a file of records/ for each device.

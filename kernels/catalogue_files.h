@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that CMakeLists.txt writes: every file of the catalogue, embedded.
+// The tables that CMakeLists.txt writes: every file of the catalogue, embedded.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,8 @@ struct CatalogueFile {
 };
 
 const CatalogueFile* CatalogueFiles();
-const CatalogueFile* RecordsFiles();  // those of records/
-const CatalogueFile* SweepsFiles();   // those of records/sweeps/
+const CatalogueFile* SharedHeaderFiles();  // those of include/
+const CatalogueFile* RecordsFiles();       // those of records/
+const CatalogueFile* SweepsFiles();        // those of records/sweeps/
 
 }  // namespace tune

@@ -213,16 +213,6 @@ def check_tests_listed(files, report):
             report(path, 1, "no CMakeLists.txt names it")
 
 
-def check_shared_headers(files, report):
-    """A kernel's folder is all that travels, so each has its own file of what it shares: of one text."""
-    first = {}
-    for path in files:
-        if path.suffix == ".cuh" and path.parts[0] == "kernels":
-            kept = first.setdefault(path.name, path)
-            if (ROOT / path).read_bytes() != (ROOT / kept).read_bytes():
-                report(path, 1, f"differs from {kept}, which has its name; kernels share one text")
-
-
 def check_architecture(files, report):
     document = ROOT / "docs/architecture.md"
     text = document.read_text() if document.exists() else ""
@@ -249,7 +239,6 @@ def main():
             check_text(path, (ROOT / path).read_text(encoding="utf-8"), allowed, report)
     check_cycles(files, report)
     check_tests_listed(files, report)
-    check_shared_headers(files, report)
     check_architecture(files, report)
     for finding in findings:
         print(finding)

@@ -67,8 +67,9 @@ absl::Status CannotRead(const std::string& path, int error) {
                      "' leads out of its folder by a symbolic link or '..', and is not read: copy "
                      "what it leads to into the folder"));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot read '", path, "': ", std::strerror(error)));
+  const std::string message = absl::StrCat("cannot read '", path, "': ", std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
+  return absl::InvalidArgumentError(message);
 }
 
 const char* KindText(mode_t mode) {

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <set>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -10,6 +12,7 @@
 #include "client/cli/contained_file.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "kernels/shared_headers.h"
 
 namespace tune::client {
 namespace {
@@ -34,13 +37,46 @@ std::set<std::string> DataFilesOf(const v1::KernelSpec& spec) {
   return names;
 }
 
+// A file that has to be there.
+absl::StatusOr<std::string> ReadNamed(const ReadFile& read, const std::string& folder,
+                                      const std::string& name, size_t bytes_max) {
+  absl::StatusOr<std::string> text = read(folder, name, bytes_max);
+  if (!absl::IsNotFound(text.status())) return text;
+  return absl::InvalidArgumentError(text.status().message());
+}
+
+// The folder that a folder lies in, by its name alone.
+std::filesystem::path Above(const std::filesystem::path& folder) {
+  const std::filesystem::path above = (folder / "..").lexically_normal();
+  return above.has_filename() ? above : above.parent_path();  // "kernels/" is "kernels"
+}
+
+// The text of a shared header for the kernel in `folder`. A kernel that lies in a folder "kernels"
+// is read with the headers of that folder's "include", so that each revision of a catalogue is read
+// with its own; any other kernel, and where that folder lacks the header, with the shipped ones.
+absl::StatusOr<std::string> ReadShared(const ReadFile& read, const std::string& folder,
+                                       const std::string& name) {
+  const std::filesystem::path path(folder);
+  if (!absl::IsNotFound(read(folder, name, kMaxSourceBytes).status())) {
+    return SharedHeaderClash((path / name).string(), name);
+  }
+  std::error_code error;
+  if (Above(std::filesystem::absolute(path / ".", error)).filename() == "kernels") {
+    const std::string above = Above(path).string();
+    absl::StatusOr<std::string> text =
+        read(above == "." ? "" : above, absl::StrCat("include/", name), kMaxSourceBytes);
+    if (!absl::IsNotFound(text.status())) return text;
+  }
+  return std::string(SharedHeaders().at(name));
+}
+
 // Adds the files, which may have so many bytes in all.
 absl::Status AddFiles(const std::string& folder, const std::set<std::string>& names,
                       size_t bytes_left, const ReadFile& read, v1::KernelSource& source) {
   for (const std::string& name : names) {
     // A name that leaves the folder is refused by the server; nothing outside is read for it here.
     if (name == ".." || absl::StrContains(name, '/')) continue;
-    absl::StatusOr<std::string> text = read(folder, name, bytes_left);
+    absl::StatusOr<std::string> text = ReadNamed(read, folder, name, bytes_left);
     if (!text.ok()) return text.status();
     bytes_left -= text->size();
     (*source.mutable_files())[name] = *std::move(text);
@@ -63,16 +99,19 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
         absl::StrCat("'", path, "' is a source: give the spec (.textproto) that names it"));
   }
   absl::StatusOr<std::string> spec_text =
-      read(folder, spec_path.filename().string(), kMaxSourceBytes);
+      ReadNamed(read, folder, spec_path.filename().string(), kMaxSourceBytes);
   if (!spec_text.ok()) return spec_text.status();
+  absl::StatusOr<ResolvedSpec> resolved = ResolveSharedHeaders(
+      path, *spec_text, [&](const std::string& name) { return ReadShared(read, folder, name); });
+  if (!resolved.ok()) return resolved.status();
   KernelFiles kernel;
   kernel.source.set_spec_name(path);
-  kernel.source.set_spec_text(*spec_text);
+  kernel.source.set_spec_text(resolved->text);
   v1::KernelSpec& spec = kernel.spec;
   IgnoreErrors ignore;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&ignore);
-  if (!parser.ParseFromString(*spec_text, &spec)) {
+  if (!parser.ParseFromString(resolved->text, &spec)) {
     spec.Clear();
     return kernel;
   }
@@ -85,8 +124,17 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
     return absl::InvalidArgumentError(absl::StrCat(
         "'", path, "' names ", names.size() + data.size(), " files; at most ", kMaxFiles));
   }
-  absl::Status added =
-      AddFiles(folder, names, kMaxSourceBytes - spec_text->size(), read, kernel.source);
+  size_t bytes = resolved->text.size();
+  for (auto& [name, text] : resolved->headers) {
+    names.erase(name);
+    bytes += text.size();
+    (*kernel.source.mutable_files())[name] = std::move(text);
+  }
+  if (bytes > kMaxSourceBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' and its shared headers have ",
+                                                   bytes, " bytes; at most ", kMaxSourceBytes));
+  }
+  absl::Status added = AddFiles(folder, names, kMaxSourceBytes - bytes, read, kernel.source);
   if (added.ok()) added = AddFiles(folder, data, kMaxDataBytes, read, kernel.source);
   if (!added.ok()) return added;
   return kernel;
@@ -94,7 +142,8 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
 
 absl::StatusOr<std::string> ReadDefinition(const std::string& path) {
   const std::filesystem::path file(path);
-  return ReadContained(file.parent_path().string(), file.filename().string(), kMaxSourceBytes);
+  return ReadNamed(ReadContained, file.parent_path().string(), file.filename().string(),
+                   kMaxSourceBytes);
 }
 
 }  // namespace tune::client

@@ -104,7 +104,7 @@ absl::StatusOr<GitFiles::const_iterator> Followed(GitRepository& repository, con
   fs::path path = fs::path(folder) / name;
   for (int links = 0; links < kLinksMax; ++links) {
     const auto it = files.find(path.string());
-    if (it == files.end()) return absl::InvalidArgumentError("the commit does not have it");
+    if (it == files.end()) return absl::NotFoundError("the commit does not have it");
     if (it->second.is_file) return it;
     if (!it->second.is_link) return absl::InvalidArgumentError("it is a submodule, not a file");
     absl::StatusOr<std::string> target = repository.Read(it->second, kLinkBytesMax);

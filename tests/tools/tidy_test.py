@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules about names of devices and about shared headers find, and what they leave alone."""
+"""What the rule about names of devices finds, and what it leaves alone."""
 import pathlib
 import sys
-import tempfile
 import unittest
-from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import tidy  # noqa: E402
@@ -34,26 +32,6 @@ class DeviceNames(unittest.TestCase):
         for path in ("tuner/device_profile.cc", "tuner/device/cuda/ptx_module.cc",
                      "tests/server/a_test.cc"):
             self.assertFalse(found('target == "cpu"', path), path)
-
-
-class SharedHeaders(unittest.TestCase):
-    def findings(self, texts):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(tidy, "ROOT", pathlib.Path(folder)):
-            found = []
-            for path, text in texts.items():
-                kept = pathlib.Path(folder, path)
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_text(text)
-            tidy.check_shared_headers(map(pathlib.Path, texts), lambda path, *_: found.append(str(path)))
-            return found
-
-    def test_one_name_has_one_text(self):
-        self.assertEqual(self.findings({"kernels/a/row.cuh": "one", "kernels/b/row.cuh": "two"}),
-                         ["kernels/b/row.cuh"])
-
-    def test_what_is_not_shared_is_left_alone(self):
-        self.assertEqual(self.findings({"kernels/a/row.cuh": "one", "kernels/b/row.cuh": "one",
-                                        "kernels/b/tile.cuh": "two", "bench/row.cuh": "three"}), [])
 
 
 if __name__ == "__main__":

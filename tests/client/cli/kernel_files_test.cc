@@ -15,6 +15,7 @@
 #include "client/cli/contained_file.h"
 #include "client/cli/kernel_set.h"
 #include "gmock/gmock.h"
+#include "kernels/shared_headers.h"
 
 namespace tune::client {
 namespace {
@@ -95,6 +96,60 @@ TEST_F(KernelFilesTest, LargeFilesAndManyFilesAreRefused) {
   for (int i = 0; i < 300; ++i) absl::StrAppend(&spec, " headers: \"", i, ".cuh\"");
   Write("k/k.textproto", spec);
   EXPECT_THAT(Why(), HasSubstr("names 301 files"));
+}
+
+TEST_F(KernelFilesTest, SharedHeadersAreSentUnderTheirOwnNames) {
+  Write("k/k.cu", "#include \"rows.cuh\"\n");
+  Write("k/k.textproto",
+        "name: \"k\" source: \"k.cu\" headers: [\"own.cuh\", \"<kernels/rows.cuh>\"]");
+  Write("k/own.cuh", "own\n");
+  const auto files = Read();
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(files->source.spec_text(),
+            "name: \"k\" source: \"k.cu\" "
+            "headers: [\"own.cuh\", \"cluster.cuh\", \"element.cuh\", \"rows.cuh\"]");
+  EXPECT_THAT(files->spec.headers(),
+              testing::ElementsAre("own.cuh", "cluster.cuh", "element.cuh", "rows.cuh"));
+  EXPECT_EQ(files->source.files().size(), 5u);
+  EXPECT_EQ(files->source.files().at("own.cuh"), "own\n");
+  for (const char* name : {"cluster.cuh", "element.cuh", "rows.cuh"}) {
+    EXPECT_EQ(files->source.files().at(name), SharedHeaders().at(name)) << name;
+  }
+}
+
+TEST_F(KernelFilesTest, AKernelInAFolderKernelsHasTheHeadersBesideIt) {
+  fs::create_directories(top_ / "kernels/include");
+  fs::rename(top_ / "k", top_ / "kernels/k");
+  Write("kernels/k/k.cu", "");
+  Write("kernels/k/k.textproto", "name: \"k\" source: \"k.cu\" headers: \"<kernels/rows.cuh>\"");
+  Write("kernels/include/rows.cuh", "#include \"sigmoid.cuh\"\n");
+  const fs::path before = fs::current_path();
+  fs::current_path(top_ / "kernels/k");
+  for (const std::string& path : {(top_ / "kernels/k/k.textproto").string(),
+                                  std::string("k.textproto"), std::string("../k/k.textproto")}) {
+    const auto files = ReadKernelFiles(path);
+    ASSERT_TRUE(files.ok()) << files.status();
+    EXPECT_EQ(files->source.files().at("rows.cuh"), "#include \"sigmoid.cuh\"\n") << path;
+    EXPECT_EQ(files->source.files().at("sigmoid.cuh"), SharedHeaders().at("sigmoid.cuh"));
+    EXPECT_EQ(files->source.files().count("element.cuh"), 0u);
+  }
+  fs::current_path(before);
+  fs::remove(top_ / "kernels/include/rows.cuh");
+  fs::create_symlink("../../secret", top_ / "kernels/include/rows.cuh");
+  const auto out = ReadKernelFiles((top_ / "kernels/k/k.textproto").string());
+  EXPECT_THAT(std::string(out.status().message()), HasSubstr("leads out of its folder"));
+}
+
+TEST_F(KernelFilesTest, UnknownSharedHeadersAndClashesAreRefused) {
+  Write("k/k.cu", "");
+  Write("k/k.textproto", "name: \"k\" source: \"k.cu\"\nheaders: \"<kernels/row.cuh>\"");
+  EXPECT_THAT(Why(), HasSubstr("k.textproto:2:10: headers: no shared header '<kernels/row.cuh>'"));
+  EXPECT_THAT(Why(), HasSubstr("<kernels/element.cuh>, "));
+  EXPECT_THAT(Why(), HasSubstr("; did you mean '<kernels/rows.cuh>'?"));
+  Write("k/k.textproto", "name: \"k\" source: \"k.cu\" headers: \"<kernels/rows.cuh>\"");
+  Write("k/element.cuh", "mine\n");  // which rows.cuh includes
+  EXPECT_THAT(Why(), HasSubstr("k/element.cuh' has the name of the shared header "
+                               "<kernels/element.cuh>"));
 }
 
 TEST_F(KernelFilesTest, TheFolderOfAGateDoesNotLeadOut) {

@@ -91,6 +91,29 @@ TEST_F(KernelSetTest, ACommitIsReadWithoutTheWorkingTree) {
               HasSubstr("has no kernels"));
 }
 
+TEST_F(KernelSetTest, ACommitHasItsOwnSharedHeaders) {
+  WriteKernel("softmax", "one");
+  Write("kernels/softmax/softmax.textproto",
+        "name: \"softmax\" source: \"softmax.cu\" headers: \"<kernels/cluster.cuh>\"");
+  Write("kernels/include/cluster.cuh", "committed");
+  Git("init -q");
+  Git("add -A");
+  Git("commit -q -m first");
+  Write("kernels/include/cluster.cuh", "changed since");
+  const auto header = [](const char* where, const char* folder) {
+    const auto set = ReadKernelSet(where, folder);
+    return set.ok() ? set->kernels.at("softmax").files().at("cluster.cuh")
+                    : set.status().ToString();
+  };
+  EXPECT_EQ(header("HEAD", "kernels"), "committed");
+  EXPECT_EQ(header(".", "kernels"), "changed since");
+  fs::rename("kernels/include", "include");
+  EXPECT_THAT(header(".", "kernels"), HasSubstr("mbarrier")) << "the one that ships";
+  Git("add -A");
+  Git("commit -q -m second");
+  EXPECT_THAT(header("HEAD", "kernels"), HasSubstr("mbarrier"));
+}
+
 TEST_F(KernelSetTest, WhatCannotBeReadSaysWhy) {
   Git("init -q");
   const auto why = [](const std::string& where) {
