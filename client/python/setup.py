@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds what is made when the package is built: the messages' description and a bundled snapshot."""
+"""Adds what is made when the package is built: the messages' description, the headers that kernels share and a
+bundled snapshot."""
 import os
 import pathlib
 import shutil
@@ -11,6 +12,7 @@ from setuptools.command.build_py import build_py
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parents[1] / "proto"
+SHARED_HEADERS = HERE.parents[1] / "kernels/include"
 
 
 def describe_messages(out):
@@ -31,6 +33,9 @@ class Build(build_py):
         package = pathlib.Path(self.build_lib) / "tunectl"
         package.mkdir(parents=True, exist_ok=True)
         describe_messages(package / "tune.protoset")
+        for header in [*SHARED_HEADERS.glob("*.cuh"), *SHARED_HEADERS.glob("*.h")]:
+            (package / "include").mkdir(exist_ok=True)
+            shutil.copyfile(header, package / "include" / header.name)
         # A snapshot for hosts that reach no daemon: `tunectl snapshot export FILE`.
         bundle = os.environ.get("TUNE_BUNDLE")
         if bundle:

@@ -26,7 +26,7 @@ class Wheel(kit.PackageTest):
         folder = tempfile.TemporaryDirectory(prefix="tune-")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        for part in ("client/python", "proto"):  # a build leaves files beside the source
+        for part in ("client/python", "proto", "kernels/include"):  # a build leaves files beside the source
             shutil.copytree(kit.ROOT / part, cls.folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
         bundle = cls.folder / "tuned.json"
         bundle.write_bytes(kit.snapshot_bytes([kit.record(1)]))
@@ -49,6 +49,7 @@ class Wheel(kit.PackageTest):
         source = {str(path.relative_to(kit.PACKAGE)) for path in kit.PACKAGE.rglob("*.py")}
         self.assertEqual(source - names, set())
         wanted = {"tunectl/py.typed", "tunectl/bundled/snapshot.json"}
+        wanted |= {f"tunectl/include/{path.name}" for path in (kit.ROOT / "kernels/include").glob("*.cuh")}
         wanted |= {"tunectl/tune.protoset"} if shutil.which("protoc") else set()
         self.assertEqual(wanted - names, set())
         needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
-from . import _progress, _rpc, _sources
+from . import _kernel_folder, _progress, _rpc, _sources
 from ._resolve import dtype_name
 from ._rpc import DaemonError
 
@@ -20,8 +20,6 @@ __all__ = ["DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps
 
 _TIMEOUT_SECONDS = 10.0
 _SWEEPS_MAX = 1000  # that are looked at for a job's
-_FILES_MAX = 256
-_FILE_BYTES_MAX = 1 << 20
 
 
 class Rows(list[dict[str, Any]]):
@@ -131,21 +129,11 @@ def cancel(sweep: Work, *, address: Optional[str] = None,
 
 
 def _source_of(spec: str) -> Any:
-    """A kernel's spec with the files of its folder that the spec names."""
-    folder = os.path.dirname(os.path.abspath(spec))
-    with open(spec, encoding="utf-8") as file:
-        source = _rpc.message("KernelSource")(spec_name=os.path.basename(spec), spec_text=file.read())
-    names = sorted(os.listdir(folder))
-    for name in names:
-        path = os.path.join(folder, name)
-        if f'"{name}"' not in source.spec_text or not os.path.isfile(path):
-            continue
-        if os.path.islink(path) or os.path.getsize(path) > _FILE_BYTES_MAX:
-            raise ValueError(f"{path}: a kernel's file is no link and has at most 1 MiB")
-        with open(path, "rb") as data:
-            source.files[name] = data.read()
-        if len(source.files) > _FILES_MAX:
-            raise ValueError(f"{spec} names more than {_FILES_MAX} files")
+    """A kernel's spec with the files that it names, as a message."""
+    text, files = _kernel_folder.read_kernel(spec)
+    source = _rpc.message("KernelSource")(spec_name=os.path.basename(spec), spec_text=text)
+    for name, data in files.items():
+        source.files[name] = data
     return source
 
 
