@@ -21,24 +21,36 @@
 #include "db/large_store.h"
 #include "db/retention.h"
 #include "db/store.h"
+#include "server/access/guard.h"
 #include "server/access/principals.h"
+#include "server/access/token_service.h"
 #include "server/access/tokens.h"
 #include "server/artifacts/artifact_folder.h"
+#include "server/bench/bench_service.h"
+#include "server/comparison/comparison_service.h"
+#include "server/device_service.h"
 #include "server/devices/devices.h"
-#include "server/guarded_services.h"
+#include "server/gate/gate_service.h"
+#include "server/jobs/job_service.h"
 #include "server/jobs/left_job.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
+#include "server/kernels/kernel_service.h"
 #include "server/kernels/space_solver.h"
+#include "server/profile/profile_service.h"
 #include "server/records/record_book.h"
+#include "server/records/record_service.h"
+#include "server/report/report_service.h"
 #include "server/rpc/certificate_files.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/executor.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/tcp_listener.h"
 #include "server/rpc/unix_listener.h"
+#include "server/server_service.h"
 #include "server/snapshots/snapshot_folder.h"
+#include "server/snapshots/snapshot_service.h"
 #include "server/snapshots/snapshot_text.h"
 #include "server/snapshots/snapshot_writer.h"
 #include "server/state/paths.h"
@@ -46,6 +58,7 @@
 #include "server/supervision/workers.h"
 #include "server/sweep/misses.h"
 #include "server/sweep/sweep_runner.h"
+#include "server/sweep/sweep_service.h"
 #include "server/sweep/sweeps.h"
 #include "server/upkeep.h"
 
@@ -136,6 +149,7 @@ struct Server::Parts {
   std::unique_ptr<GateService> gate_service;
   std::unique_ptr<ComparisonService> comparison_service;
   std::unique_ptr<TokenService> token_service;
+  std::vector<std::unique_ptr<Guard>> guards;  // what gRPC serves: each of one of the services
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;  // of TCP
   std::unique_ptr<grpc::Server> grpc_server;
   std::vector<std::unique_ptr<TcpListener>> tcp_listeners;
@@ -161,6 +175,7 @@ struct Server::Parts {
   absl::Status KnowClients();
   absl::Status Serve();
   void MakeServices();
+  void MakeGuards();
   absl::Status Listen();
   // What needs no store.
   absl::Status ServeKernels();
@@ -397,46 +412,66 @@ void Server::Parts::MakeServices() {
                                 .started_unix_ms = absl::ToUnixMillis(absl::Now())};
   const JobTools tools{*scheduler, *ticker, executors, *principals};
   const Principals& asks = *principals;
-  job_service = std::make_unique<GuardedJobService>(asks, *store, tools, other_owner());
-  sweep_service = std::make_unique<GuardedSweepService>(asks, catalogue, *devices, *store, *sweeps,
-                                                        solver, tools);
-  kernel_service = std::make_unique<GuardedKernelService>(asks, catalogue, *workers, solver,
-                                                          *ticker, executors, &asks);
-  device_service = std::make_unique<GuardedDeviceService>(asks, *store, *workers, *devices, tools);
-  profile_service = std::make_unique<GuardedProfileService>(
-      asks, ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
+  job_service = std::make_unique<JobService>(*store, tools, other_owner());
+  sweep_service =
+      std::make_unique<SweepService>(catalogue, *devices, *store, *sweeps, solver, tools);
+  kernel_service =
+      std::make_unique<KernelService>(catalogue, *workers, solver, *ticker, executors, &asks);
+  device_service = std::make_unique<DeviceService>(*store, *workers, *devices, tools);
+  profile_service = std::make_unique<ProfileService>(
+      ProfileTools{catalogue, *store, *workers, *devices, *records}, tools);
   misses = std::make_unique<Misses>(
       Misses::Tools{*records, catalogue, *devices, solver, *sweeps, options.embedded});
-  record_service = std::make_unique<GuardedRecordService>(
-      asks, asks, *records, *artifacts,
+  record_service = std::make_unique<RecordService>(
+      asks, *records, *artifacts,
       [this](const std::string& artifact) -> absl::StatusOr<std::vector<std::string>> {
         db::Retention* const retention = db::Retention::Of(*store);
         if (retention == nullptr) return std::vector<std::string>();
         return retention->NameSpacesOf(artifact);
       },
       absl::bind_front(&Misses::Record, misses.get()), executors);
-  snapshot_service = std::make_unique<GuardedSnapshotService>(asks, *snapshots, *snapshot_writer,
-                                                              *artifacts, executors);
-  bench_service = std::make_unique<GuardedBenchService>(asks, *store, catalogue, *devices, *workers,
-                                                        *records, tools);
-  report_service =
-      std::make_unique<GuardedReportService>(asks, *store, *sweeps, *devices, catalogue, executors);
-  server_service = std::make_unique<GuardedServerService>(
-      asks, identity,
+  snapshot_service =
+      std::make_unique<SnapshotService>(*snapshots, *snapshot_writer, *artifacts, executors);
+  bench_service =
+      std::make_unique<BenchService>(*store, catalogue, *devices, *workers, *records, tools);
+  report_service = std::make_unique<ReportService>(*store, *sweeps, *devices, catalogue, executors);
+  server_service = std::make_unique<ServerService>(
+      identity,
       ServerParts{*ticker, *store, *scheduler, *workers, *records, asks, tcp_connections,
                   unix_connections, certificates.get()},
       executors);
-  gate_service = std::make_unique<GuardedGateService>(asks, *store, *workers, *devices, tools);
-  comparison_service = std::make_unique<GuardedComparisonService>(
-      asks, *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
+  gate_service = std::make_unique<GateService>(*store, *workers, *devices, tools);
+  comparison_service = std::make_unique<ComparisonService>(
+      *store, *workers, ComparisonTools{catalogue, *devices, *records}, tools);
   const auto cancel_jobs = [this](const std::string& owner, absl::Time deadline,
                                   v1::RevokeTokenResponse& response) {
     const CancelledJobs cancelled = CancelJobsOf(owner, *store, *scheduler, deadline);
     for (const JobView& job : cancelled.jobs) response.add_cancelled_job_ids(job.row.id);
     for (const std::string& error : cancelled.errors) response.add_job_errors(Utf8(error));
   };
-  token_service =
-      std::make_unique<GuardedTokenService>(asks, *tokens, asks, cancel_jobs, executors);
+  token_service = std::make_unique<TokenService>(*tokens, asks, cancel_jobs, executors);
+}
+
+// By the descriptors of proto/, which say what role each call needs.
+void Server::Parts::MakeGuards() {
+  const auto guard = [this](grpc::Service& service, const char* contract) {
+    guards.push_back(std::make_unique<Guard>(
+        *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(contract), service,
+        *principals));
+  };
+  guard(*job_service, v1::JobService::service_full_name());
+  guard(*sweep_service, v1::SweepService::service_full_name());
+  guard(*kernel_service, v1::KernelService::service_full_name());
+  guard(*device_service, v1::DeviceService::service_full_name());
+  guard(*record_service, v1::RecordService::service_full_name());
+  guard(*snapshot_service, v1::SnapshotService::service_full_name());
+  guard(*profile_service, v1::ProfileService::service_full_name());
+  guard(*bench_service, v1::BenchService::service_full_name());
+  guard(*report_service, v1::ReportService::service_full_name());
+  guard(*server_service, v1::ServerService::service_full_name());
+  guard(*gate_service, v1::GateService::service_full_name());
+  guard(*comparison_service, v1::CompareService::service_full_name());
+  guard(*token_service, v1::TokenService::service_full_name());
 }
 
 absl::Status Server::Parts::Listen() {
@@ -467,13 +502,8 @@ absl::Status Server::Parts::Serve() {
         certificates->Credentials());
   }
   MakeServices();
-  for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           job_service.get(), sweep_service.get(), kernel_service.get(), device_service.get(),
-           record_service.get(), snapshot_service.get(), profile_service.get(), bench_service.get(),
-           report_service.get(), server_service.get(), gate_service.get(), comparison_service.get(),
-           token_service.get()}) {
-    builder.RegisterService(service);
-  }
+  MakeGuards();
+  for (const std::unique_ptr<Guard>& guard : guards) builder.RegisterService(guard.get());
   grpc_server = builder.BuildAndStart();
   if (grpc_server == nullptr) return absl::InternalError("gRPC does not start");
   server_service->SetAddresses(addresses);

@@ -17,7 +17,6 @@
 #include "db/retention.h"
 #include "google/protobuf/message.h"
 #include "grpcpp/security/auth_context.h"
-#include "server/access/access.h"
 #include "server/rpc/error_detail.h"
 #include "server/rpc/unix_listener.h"
 
@@ -164,12 +163,12 @@ absl::StatusOr<Principal> Principals::OfTls(const grpc::CallbackServerContext& c
 }
 
 absl::StatusOr<Principal> Principals::Admit(const grpc::CallbackServerContext& context,
-                                            absl::string_view path) const {
+                                            absl::string_view path,
+                                            std::optional<db::Role> needed) const {
   ASSIGN_OR_RETURN(Principal principal, Find(context));
   if (tools_.connections != nullptr) {
     tools_.connections->Identify(context.peer(), principal.name);
   }
-  const std::optional<db::Role> needed = RoleFor(path);
   if (needed && principal.role >= *needed) return principal;
   return WithReason(
       absl::PermissionDeniedError(absl::StrCat(
@@ -200,7 +199,6 @@ absl::Duration Principals::NoteRefused(const grpc::CallbackServerContext& contex
 
 void Principals::NoteAct(const grpc::CallbackServerContext& context, absl::string_view path,
                          const google::protobuf::Message* request) const {
-  if (RoleFor(path) != db::Role::kOperator) return;
   const std::string text = request == nullptr ? "" : request->ShortDebugString();
   spdlog::info("{} calls {} from {}: {}", TextOf(Of(context)), std::string(path),
                HostOfPeer(context.peer()), text.substr(0, kRequestLogged));

@@ -17,9 +17,9 @@
 #include "server/access/principal.h"
 #include "server/access/refused_calls.h"
 #include "server/access/tokens.h"
+#include "server/rpc/call_standing.h"
 #include "server/rpc/client_certificates.h"
 #include "server/rpc/connections.h"
-#include "server/rpc/standing_call.h"
 #include "server/rpc/unix_peers.h"
 
 namespace google::protobuf {
@@ -51,14 +51,14 @@ class Principals {
   // UNAUTHENTICATED: a name that has all rights at this host's socket, root's or the daemon's, is
   // no name for less.
   absl::Status CheckName(const Principal& principal) const;
-  // Who makes a call that he may make. PERMISSION_DENIED: the role of whoever calls does not reach.
-  // `path` names the call.
+  // The caller, if it has the role `needed`. PERMISSION_DENIED: it has less, or `needed` is
+  // nullopt, which denies the call to everybody. `path` names the call.
   absl::StatusOr<Principal> Admit(const grpc::CallbackServerContext& context,
-                                  absl::string_view path) const;
+                                  absl::string_view path, std::optional<db::Role> needed) const;
   // Counts, logs and throttles a call that Admit refused. How long its answer has to wait.
   absl::Duration NoteRefused(const grpc::CallbackServerContext& context, absl::string_view path,
                              const absl::Status& why) const;
-  // Logs a call that only operators may make, with who makes it. `request` may be null.
+  // Logs a call that only operators may make, with its caller. `request` may be null.
   void NoteAct(const grpc::CallbackServerContext& context, absl::string_view path,
                const google::protobuf::Message* request) const;
   // Whether the caller of a call that stays open is still known.

@@ -16,14 +16,14 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/jobs/feed.h"
 #include "server/jobs/watch_ticker.h"
+#include "server/rpc/call_standing.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/standing_call.h"
 
 namespace tune::server {
 
 // `Base` is ServerWriteReactor<Event>, or a ServerBidiReactor that writes events. Thread-safe.
 template <typename Event, typename Base = grpc::ServerWriteReactor<Event>>
-class FeedReactor : public Base, public WatchTicker::Watcher, public StandingCall {
+class FeedReactor : public Base, public WatchTicker::Watcher {
  public:
   // Appends the messages of what is new.
   using MakeEvents = std::function<void(const Feed::News& news, std::deque<Event>& events)>;
@@ -104,10 +104,6 @@ class FeedReactor : public Base, public WatchTicker::Watcher, public StandingCal
     std::lock_guard lock(mutex_);
     return claim_;
   }
-  void SetStanding(Standing standing) override {
-    std::lock_guard lock(mutex_);
-    standing_ = std::move(standing);
-  }
   void Tick() override {
     if (const absl::Status standing = CheckStanding(); !standing.ok()) {
       Leave();
@@ -160,7 +156,7 @@ class FeedReactor : public Base, public WatchTicker::Watcher, public StandingCal
   }
 
  protected:
-  explicit FeedReactor(WatchTicker& ticker) : ticker_(ticker) {}
+  explicit FeedReactor(WatchTicker& ticker) : ticker_(ticker), standing_(CallStanding::Current()) {}
   // Is ticked from now on, also before it follows a feed. False if too many are: the call ends.
   bool Join(const std::shared_ptr<FeedReactor>& self) {
     {

@@ -3,15 +3,14 @@
 
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/contained.h"
 #include "base/status_macros.h"
 #include "server/artifacts/artifact_text.h"
+#include "server/rpc/call_standing.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/standing_call.h"
 #include "server/rpc/unary.h"
 #include "server/state/whole_file.h"
 #include "server/wire/nouns.h"
@@ -45,7 +44,7 @@ absl::Status Fill(const absl::StatusOr<StoredSnapshot>& snapshot, v1::Snapshot& 
 // Collects the pieces of a file, then has it stored: `store(first request, whole file)`. Owns
 // itself until gRPC is done with it.
 template <typename Request>
-class ImportReactor : public grpc::ServerReadReactor<Request>, public StandingCall {
+class ImportReactor : public grpc::ServerReadReactor<Request> {
  public:
   using Store = std::function<absl::Status(const Request&, const std::string&)>;
 
@@ -61,12 +60,8 @@ class ImportReactor : public grpc::ServerReadReactor<Request>, public StandingCa
     }
   }
 
-  void SetStanding(Standing standing) override {
-    std::lock_guard lock(mutex_);
-    standing_ = std::move(standing);
-  }
   void OnReadDone(bool ok) override {
-    if (const absl::Status standing = CheckStanding(); !standing.ok()) {
+    if (const absl::Status standing = standing_ ? standing_() : absl::OkStatus(); !standing.ok()) {
       return this->Finish(ToGrpc(standing));
     }
     if (!ok) {
@@ -91,19 +86,13 @@ class ImportReactor : public grpc::ServerReadReactor<Request>, public StandingCa
   void OnDone() override { delete this; }
 
  private:
-  absl::Status CheckStanding() {
-    std::lock_guard lock(mutex_);
-    return standing_ ? standing_() : absl::OkStatus();
-  }
-
   Executor& executor_;
   const size_t bytes_max_;
   const Store store_;
   Request first_;
   Request piece_;
   std::string text_;
-  std::mutex mutex_;
-  Standing standing_;  // guarded by mutex_
+  const Standing standing_ = CallStanding::Current();
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For whom a thread works. What callers share (threads, the solver of spaces, compile workers) is
 // shared out by principal, and a queue takes the principal of a task from the thread that queues
-// it. So the name is written down twice only: where a call comes in (server/guarded_services.h),
+// it. So the name is written down twice only: where a call comes in (server/access/guard.h),
 // and where a job begins to run (server/jobs/scheduler.cc). Queues carry it on to the threads that
 // do their work.
 #pragma once

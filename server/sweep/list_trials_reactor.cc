@@ -110,14 +110,4 @@ void ListTrialsReactor::OnWriteDone(bool ok) {
   }
 }
 
-void ListTrialsReactor::SetStanding(Standing standing) {
-  std::lock_guard lock(mutex_);
-  standing_ = std::move(standing);
-}
-
-absl::Status ListTrialsReactor::CheckStanding() {
-  std::lock_guard lock(mutex_);
-  return standing_ ? standing_() : absl::OkStatus();
-}
-
 }  // namespace tune::server

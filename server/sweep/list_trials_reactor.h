@@ -7,27 +7,25 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "db/large_store.h"
 #include "db/store.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/rpc/call_standing.h"
 #include "server/rpc/executor.h"
-#include "server/rpc/standing_call.h"
 #include "server/wire/nouns.h"
 #include "tune/v1/sweep.pb.h"
 
 namespace tune::server {
 
-class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial>, public StandingCall {
+class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
  public:
   // Owns itself until gRPC is done with it.
   static grpc::ServerWriteReactor<v1::Trial>* Start(const v1::ListTrialsRequest& request,
                                                     db::Store& store, Executor& executor);
 
-  void SetStanding(Standing standing) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override { cancelled_ = true; }
   void OnDone() override { delete this; }
@@ -44,7 +42,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial>, public Sta
   void ReadMore();
   // Loads the next page; an empty one is the end.
   absl::Status Read();
-  absl::Status CheckStanding();
+  absl::Status CheckStanding() const { return standing_ ? standing_() : absl::OkStatus(); }
   absl::Status ReadSweep();
   // The next ids of trials of earlier sweeps with the key of this one, as it found them, and then
   // of its own.
@@ -68,8 +66,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial>, public Sta
   size_t next_ = 0;  // in page_
   Executor::Place place_;
   v1::Trial message_;
-  std::mutex mutex_;
-  Standing standing_;  // guarded by mutex_
+  const Standing standing_ = CallStanding::Current();
 };
 
 }  // namespace tune::server

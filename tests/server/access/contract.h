@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-
 namespace tune::server {
 
 inline std::vector<const google::protobuf::MethodDescriptor*> CallsOf(
@@ -29,11 +27,6 @@ inline std::vector<const google::protobuf::MethodDescriptor*> CallsOf(
     }
   }
   return calls;
-}
-
-// "/tune.v1.SweepService/SubmitSweep".
-inline std::string PathOf(const google::protobuf::MethodDescriptor& call) {
-  return absl::StrCat("/", call.service()->full_name(), "/", call.name());
 }
 
 }  // namespace tune::server

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "server/access/access.h"
+#include "server/access/guard.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "tests/server/access/authority.h"
@@ -115,7 +115,7 @@ class MatrixTest : public testing::Test {
       if (absl::StrContains(path, "ReplayService")) continue;  // a daemon does not have it
       const grpc::Status end = EndOf(channel, path);
       const bool refused = ReasonOf(end) == v1::ERROR_REASON_NOT_ALLOWED;
-      EXPECT_EQ(refused, role < RoleFor(path))
+      EXPECT_EQ(refused, role < RoleFor(*call))
           << who << " at " << path << ": " << end.error_code() << " " << end.error_message();
       EXPECT_NE(end.error_code(), grpc::StatusCode::UNAUTHENTICATED) << who << " at " << path;
       EXPECT_NE(end.error_code(), grpc::StatusCode::UNIMPLEMENTED) << path;

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/access/guard.h"
 #include "server/log.h"
 #include "server/supervision/process_tree.h"
 #include "tests/server/access/contract.h"
