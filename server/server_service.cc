@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "db/retention.h"
 #include "server/rpc/unary.h"
@@ -85,16 +85,6 @@ ServerService::ServerService(ServerIdentity identity, const ServerParts& parts,
   (void)executors.heavy.Run([this] { parts_.workers.cache().bytes(); });
 }
 
-void ServerService::SetAddresses(const std::vector<std::string>& addresses) {
-  std::lock_guard lock(mutex_);
-  addresses_ = absl::StrJoin(addresses, ", ");
-}
-
-std::string ServerService::Addresses() const {
-  std::lock_guard lock(mutex_);
-  return addresses_;
-}
-
 absl::Status ServerService::AddStored(const Principal& caller, v1::ServerStatus& status) const {
   db::Retention* const retention = db::Retention::Of(parts_.store);
   if (retention == nullptr) return absl::OkStatus();
@@ -135,7 +125,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
         response->set_started_unix_ms(identity_.started_unix_ms);
         response->set_pid(getpid());
         response->set_embedded(identity_.embedded);
-        response->set_address(Addresses());
+        response->set_address(identity_.address);
         response->set_state_dir(identity_.state_dir);
         response->set_state_owner(Utf8(identity_.state_owner));
         response->set_resident_bytes(ResidentBytesOf(getpid()));

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "db/store.h"
 #include "server/access/principals.h"
@@ -23,6 +21,7 @@ struct ServerIdentity {
   std::string version;
   std::string state_dir;
   bool embedded = false;
+  std::string address;      // several are separated by ", "
   std::string state_owner;  // the process that has the state folder, if this one only reads it
   int64_t started_unix_ms = 0;
 };
@@ -45,9 +44,6 @@ class ServerService : public v1::ServerService::CallbackService {
  public:
   ServerService(ServerIdentity identity, const ServerParts& parts, Executors& executors);
 
-  // Where the server listens, told once the system has chosen what was left to it.
-  void SetAddresses(const std::vector<std::string>& addresses);
-
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::ServerStatus* response) override;
@@ -61,13 +57,10 @@ class ServerService : public v1::ServerService::CallbackService {
 
  private:
   absl::Status AddStored(const Principal& caller, v1::ServerStatus& status) const;
-  std::string Addresses() const;
 
   const ServerIdentity identity_;
   const ServerParts parts_;
   Executors& executors_;
-  mutable std::mutex mutex_;
-  std::string addresses_;  // guarded by mutex_
   // Of its own: what others wait for, it does not.
   Executor executor_{/*threads_max=*/2, /*queue_max=*/256};
 };

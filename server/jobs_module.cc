@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/spdlog.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "server/jobs/left_job.h"
+#include "server/modules.h"
+
+namespace tune::server {
+namespace {
+
+constexpr uint32_t kLeftJobsMax = 100000;
+
+}  // namespace
+
+Scheduler::Options JobsModule::SchedulerOptions() const {
+  const ServerOptions& options = store.options;
+  Scheduler::Options scheduling{
+      .unfinished_max = options.limits.unfinished_jobs,
+      .operator_jobs = options.limits.operator_jobs,
+      .turn = absl::Seconds(options.limits.turn_seconds),
+      .embedded = options.embedded,
+      .jobs_max_of =
+          [this](const std::string& owner) { return access.principals->JobsMaxOf(owner); },
+      .may_store =
+          [this](const std::string& owner) {
+            return access.principals->CheckStored(owner, *store.store);
+          },
+      .job_time_max_of =
+          [this](const std::string& owner) { return access.principals->JobTimeMaxOf(owner); },
+      .is_operator =
+          [this](const std::string& owner) { return access.principals->IsOperator(owner); }};
+  if (options.clients.device_seconds_per_principal != 0) {
+    scheduling.device_time_max_of = [this](const std::string& owner) {
+      return access.principals->DeviceTimeMaxOf(owner);
+    };
+  }
+  return scheduling;
+}
+
+DeviceCare JobsModule::Care() const {
+  const auto supervisor = [this](const std::string& id) -> DeviceSupervisor* {
+    return devices.workers->FindDevice(id).value_or(nullptr);
+  };
+  return {.before =
+              [=, this](const std::string& id) {
+                if (DeviceSupervisor* device = supervisor(id)) {
+                  devices.devices->RestoreCeilings(*device);
+                }
+              },
+          .after =
+              [=, this](const std::string& id) {
+                DeviceSupervisor* device = supervisor(id);
+                if (device == nullptr) return;
+                if (absl::Status kept = devices.devices->KeepCeilings(*device); !kept.ok()) {
+                  spdlog::error("the ceilings of {} are not stored: {}", id, kept.ToString());
+                }
+              },
+          .quiet = [this](const std::string& id,
+                          const Cancelled& cancelled) -> absl::StatusOr<CompilePause> {
+            ASSIGN_OR_RETURN(DeviceSupervisor * device, devices.workers->FindDevice(id));
+            return devices.workers->compilers().PauseHost(device->Status().info.target, cancelled);
+          }};
+}
+
+// Ends the jobs of an earlier server except sweeps, which go on: the clients of all others are
+// gone.
+absl::Status JobsModule::EndLeftJobs() {
+  if (!store.store->writable()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<db::JobRow> left,
+                   store.store->ListJobs({.unfinished = true, .limit = kLeftJobsMax}));
+  for (db::JobRow job : left) {
+    if (job.kind == db::JobKind::kSweep) continue;
+    job = AsLeft(std::move(job), "");
+    if (job.started_unix_ms == 0) job.message = "the daemon stopped before it started";
+    job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+    if (absl::Status ended = store.store->UpdateJob(job); !ended.ok()) {
+      spdlog::error("job {} is left as it is: {}", job.id, ended.ToString());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobsModule::Start() {
+  const ServerOptions& options = store.options;
+  if (store.use == StoreUse::kOwn && !options.embedded) {
+    run_mark = std::make_unique<RunMark>(options.state_dir);
+  }
+  runner = std::make_unique<SweepRunner>(
+      *store.store, *devices.workers, *records.records, *records.artifacts,
+      *records.snapshot_writer, devices.solver, [this](const std::string& owner) {
+        return access.principals->ArtifactBytesMaxOf(owner, store.options.limits.artifact_bytes);
+      });
+  scheduler = std::make_unique<Scheduler>(SchedulerOptions(), *store.store,
+                                          devices.devices->turns(), *calls.ticker, Care());
+  RETURN_IF_ERROR(EndLeftJobs());
+  // An embedded server does not try a device again, so its sweeps wait for none.
+  Sweeps::KnownDevices known_devices;
+  if (!options.embedded) known_devices = [this] { return devices.devices->Known(); };
+  ASSIGN_OR_RETURN(
+      sweeps, Sweeps::Start({.deaths_max = options.limits.job_deaths,
+                             .embedded = options.embedded,
+                             .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
+                             .other_owner = store.other_owner(),
+                             .known_devices = std::move(known_devices)},
+                            *store.store, *scheduler, [this](SweepWork& work, JobContext& context) {
+                              return runner->Run(work, context);
+                            }));
+  store.Report(calls.executors.heavy);
+  return absl::OkStatus();
+}
+
+void JobsModule::BeginStop() {
+  if (scheduler != nullptr) scheduler->BeginStop();
+}
+
+void JobsModule::Stop(absl::Duration) {
+  if (scheduler != nullptr) scheduler->Stop();
+  // A server that did not come to take up the sweeps leaves the mark to the next.
+  if (run_mark != nullptr && sweeps != nullptr) run_mark->EndInOrder();
+}
+
+}  // namespace tune::server

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+
+#include <string>
+
+#include "absl/functional/bind_front.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "db/retention.h"
+#include "server/access/token_service.h"
+#include "server/bench/bench_service.h"
+#include "server/comparison/comparison_service.h"
+#include "server/device_service.h"
+#include "server/gate/gate_service.h"
+#include "server/jobs/job_service.h"
+#include "server/kernels/kernel_service.h"
+#include "server/modules.h"
+#include "server/profile/profile_service.h"
+#include "server/records/record_service.h"
+#include "server/report/report_service.h"
+#include "server/server_service.h"
+#include "server/snapshots/snapshot_service.h"
+#include "server/sweep/sweep_service.h"
+#include "server/wire/nouns.h"
+
+namespace tune::server {
+
+ServicesModule::~ServicesModule() = default;
+
+template <typename Contract, typename Service, typename... Arguments>
+Service* ServicesModule::Add(Arguments&&... arguments) {
+  auto service = std::make_unique<Service>(std::forward<Arguments>(arguments)...);
+  Service* const added = service.get();
+  const auto* const contract =
+      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+          Contract::service_full_name());
+  guards_.push_back(std::make_unique<Guard>(*contract, *added, *jobs.access.principals));
+  services_.push_back(std::move(service));
+  return added;
+}
+
+void ServicesModule::AddJobServices() {
+  db::Store& store = *jobs.store.store;
+  Workers& workers = *jobs.devices.workers;
+  const Devices& devices = *jobs.devices.devices;
+  const Catalogue& catalogue = jobs.devices.catalogue;
+  RecordBook& records = *jobs.records.records;
+  const JobTools tools = jobs.tools();
+  Add<v1::JobService, JobService>(store, tools, jobs.store.other_owner());
+  Add<v1::SweepService, SweepService>(catalogue, devices, store, *jobs.sweeps, jobs.devices.solver,
+                                      tools);
+  device_service_ = Add<v1::DeviceService, DeviceService>(store, workers, devices, tools);
+  Add<v1::ProfileService, ProfileService>(ProfileTools{catalogue, store, workers, devices, records},
+                                          tools);
+  Add<v1::BenchService, BenchService>(store, catalogue, devices, workers, records, tools);
+  Add<v1::GateService, GateService>(store, workers, devices, tools);
+  Add<v1::CompareService, ComparisonService>(store, workers,
+                                             ComparisonTools{catalogue, devices, records}, tools);
+}
+
+void ServicesModule::AddRecordServices() {
+  DevicesModule& devices = jobs.devices;
+  RecordsModule& records = jobs.records;
+  Executors& executors = jobs.calls.executors;
+  kernel_service_ = Add<v1::KernelService, KernelService>(devices.catalogue, *devices.workers,
+                                                          devices.solver, *jobs.calls.ticker,
+                                                          executors, jobs.access.principals.get());
+  misses_ = std::make_unique<Misses>(Misses::Tools{*records.records, devices.catalogue,
+                                                   *devices.devices, devices.solver, *jobs.sweeps,
+                                                   jobs.store.options.embedded});
+  Add<v1::RecordService, RecordService>(
+      *jobs.access.principals, *records.records, *records.artifacts,
+      [this](const std::string& artifact) -> absl::StatusOr<std::vector<std::string>> {
+        db::Retention* const retention = db::Retention::Of(*jobs.store.store);
+        if (retention == nullptr) return std::vector<std::string>();
+        return retention->NameSpacesOf(artifact);
+      },
+      absl::bind_front(&Misses::Record, misses_.get()), executors);
+  Add<v1::SnapshotService, SnapshotService>(*records.snapshots, *records.snapshot_writer,
+                                            *records.artifacts, executors);
+  Add<v1::ReportService, ReportService>(*jobs.store.store, *jobs.sweeps, *devices.devices,
+                                        devices.catalogue, executors);
+}
+
+void ServicesModule::AddServerServices() {
+  const ServerOptions& options = jobs.store.options;
+  ListenersModule& listeners = jobs.access.listeners;
+  Principals& principals = *jobs.access.principals;
+  Executors& executors = jobs.calls.executors;
+  Add<v1::ServerService, ServerService>(
+      ServerIdentity{.version = TUNE_VERSION,
+                     .state_dir = options.state_dir,
+                     .embedded = options.embedded,
+                     .address = absl::StrJoin(listeners.addresses, ", "),
+                     .state_owner = jobs.store.other_owner(),
+                     .started_unix_ms = absl::ToUnixMillis(absl::Now())},
+      ServerParts{*jobs.calls.ticker, *jobs.store.store, *jobs.scheduler, *jobs.devices.workers,
+                  *jobs.records.records, principals, listeners.tcp_connections,
+                  listeners.unix_connections, listeners.certificates.get()},
+      executors);
+  const auto cancel_jobs = [this](const std::string& owner, absl::Time deadline,
+                                  v1::RevokeTokenResponse& response) {
+    const CancelledJobs cancelled =
+        CancelJobsOf(owner, *jobs.store.store, *jobs.scheduler, deadline);
+    for (const JobView& job : cancelled.jobs) response.add_cancelled_job_ids(job.row.id);
+    for (const std::string& error : cancelled.errors) response.add_job_errors(Utf8(error));
+  };
+  Add<v1::TokenService, TokenService>(*jobs.access.tokens, principals, cancel_jobs, executors);
+}
+
+absl::Status ServicesModule::ServeKernels() {
+  auto service = std::make_unique<KernelService>(jobs.devices.catalogue, *jobs.devices.workers,
+                                                 jobs.devices.solver, *jobs.calls.ticker,
+                                                 jobs.calls.executors, /*principals=*/nullptr);
+  kernel_service_ = service.get();
+  services_.push_back(std::move(service));
+  return jobs.calls.Serve(
+      [this](grpc::ServerBuilder& builder) { builder.RegisterService(kernel_service_); });
+}
+
+absl::Status ServicesModule::Start() {
+  if (jobs.store.store == nullptr) return ServeKernels();
+  AddJobServices();
+  AddRecordServices();
+  AddServerServices();
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  return jobs.calls.Serve([this](grpc::ServerBuilder& builder) {
+    jobs.access.listeners.AddTo(builder);
+    for (const std::unique_ptr<Guard>& guard : guards_) builder.RegisterService(guard.get());
+  });
+}
+
+void ServicesModule::Stop(absl::Duration) {
+  if (kernel_service_ != nullptr) kernel_service_->Stop();
+  if (device_service_ != nullptr) device_service_->Stop();
+}
+
+}  // namespace tune::server

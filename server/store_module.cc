@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "db/large_store.h"
+#include "server/modules.h"
+#include "server/state/paths.h"
+
+namespace tune::server {
+namespace {
+
+// Ends early if `executor` stops.
+void CheckFile(db::Store& store, const Executor& executor) {
+  db::LargeStore* const large = db::LargeStore::Of(store);
+  if (large == nullptr) return;
+  const absl::Status checked = large->CheckFile([&] { return executor.stopping(); });
+  if (checked.ok() || absl::IsCancelled(checked)) return;
+  spdlog::error("{}", checked.ToString());
+  store.NoteUnreadable({"store", 0, std::string(checked.message())});
+}
+
+}  // namespace
+
+std::string StorePath(const std::string& state_dir) { return state_dir + "/tune.db"; }
+
+absl::Status StoreModule::Start() {
+  if (use == StoreUse::kNone) {
+    MakePrivateDir(options.state_dir).IgnoreError();  // for the compile cache, if it can be
+    return absl::OkStatus();
+  }
+  if (use == StoreUse::kRead) {
+    absl::StatusOr<std::unique_ptr<db::Store>> opened =
+        db::Store::OpenToRead(StorePath(options.state_dir));
+    const bool needs_owner =
+        absl::IsNotFound(opened.status()) || absl::IsFailedPrecondition(opened.status());
+    if (!needs_owner) {
+      ASSIGN_OR_RETURN(store, std::move(opened));
+      return absl::OkStatus();
+    }
+    use = StoreUse::kOwn;
+  }
+  RETURN_IF_ERROR(MakePrivateDir(options.state_dir));
+  ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir),
+                                          {.drop_damaged_log = options.drop_damaged_log}));
+  return absl::OkStatus();
+}
+
+void StoreModule::Report(Executor& executor) {
+  if (const auto known = store->Statistics(); known.ok() && known->withdrawn_record_count > 0) {
+    spdlog::warn(
+        "{} records of unconfirmed trials are withdrawn: an older daemon had published "
+        "them; tune their problems again",
+        known->withdrawn_record_count);
+  }
+  for (const db::UnreadableRow& row : store->UnreadableRows()) {
+    spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);
+  }
+  (void)executor.Run([&] { CheckFile(*store, executor); });
+}
+
+}  // namespace tune::server
