@@ -6,13 +6,14 @@
 #   PUBLIC  tune::tuner      # appears in HEADERS
 #   PRIVATE SQLite::SQLite3  # appears in SOURCES only
 #   PRECOMPILE <grpcpp/grpcpp.h>  # headers that cost more than its own code: compiled once
+#   REUSE server_headers          # or those that another target, with the same flags, precompiled
 #   OPTIMISE 1)                   # a release's level, for glue: no hot loops, all of it headers. Not 0: of
 #                                 # the library's templates a program has one copy, and it may be this one
 add_library(tune_warnings INTERFACE)
 target_compile_options(tune_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 
 function(tune_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMISE" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMISE;REUSE" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
   add_library(${name} STATIC ${arg_SOURCES})
   add_library(tune::${name} ALIAS ${name})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
@@ -21,6 +22,8 @@ function(tune_module name)
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} tune_warnings)
   if(arg_PRECOMPILE)
     target_precompile_headers(${name} PRIVATE ${arg_PRECOMPILE})
+  elseif(arg_REUSE)
+    target_precompile_headers(${name} REUSE_FROM ${arg_REUSE})
   endif()
   if(DEFINED arg_OPTIMISE)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${arg_OPTIMISE}>)
