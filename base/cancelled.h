@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How whoever waits or computes learns that nobody wants the result any more.
+// How code that waits or computes learns that its result is no longer wanted.
 #pragma once
 
 #include <functional>
 
 namespace tune {
 
-// True once the work is to end. Empty: it never is. Asked from any thread, at least every 50 ms.
+// Returns true once the work is to end; an empty function never does. Called from any thread, at
+// least every 50 ms.
 using Cancelled = std::function<bool()>;
 
 }  // namespace tune

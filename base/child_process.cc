@@ -30,7 +30,8 @@ constexpr rlim_t kDataBytesMax = rlim_t{2} << 30;  // what unpacking an object m
 constexpr auto kEndEvery = std::chrono::milliseconds(2);
 constexpr auto kKillWait = std::chrono::seconds(2);
 
-// The folders of PATH that are not relative to where we are, which may be a clone of anybody's.
+// The absolute folders of PATH. Relative ones are left out: the current folder may be a clone of an
+// untrusted repository.
 std::string TrustedPath() {
   const char* path = std::getenv("PATH");
   std::vector<absl::string_view> folders;
@@ -108,7 +109,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildCom
   posix_spawn_file_actions_adddup2(&actions, in.read_end.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.write_end.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write_end.get(), STDERR_FILENO);
-  // A group of its own, to be killed whole; SIGPIPE as it knows it, which we ignore.
+  // The child gets its own process group, so that it can be killed with its children, and the
+  // default SIGPIPE, which this process ignores.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t broken_pipe;
@@ -142,7 +144,7 @@ void ChildProcess::Kill() {
   if (pid_ <= 0) return;
   kill(-pid_, SIGKILL);
   const Time deadline = std::chrono::steady_clock::now() + kKillWait;
-  // A process stuck in a dead file system ends when that answers, and is not waited for.
+  // A process that is stuck in a dead file system ends when that responds. Nobody waits for it.
   while (waitpid(pid_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kEndEvery);
   }
@@ -211,7 +213,7 @@ absl::StatusOr<std::string> ChildProcess::ReadToEnd(size_t bytes_max) {
 }
 
 absl::Status ChildProcess::Write(const std::string& text) {
-  // One short line at a time: a pipe of which the child reads has room for it.
+  // Each request is one short line, for which the pipe of a child that reads has room.
   if (write(in_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
     return absl::OkStatus();
   }

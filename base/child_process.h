@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program as a child that is not trusted to end, such as git: each exchange with it has a
-// deadline and a bound.
+// Runs a program such as git as a child process that may hang or print without end: each exchange
+// with the child has a deadline and a size limit.
 #pragma once
 
 #include <sys/types.h>
@@ -27,18 +27,18 @@ struct ChildCommand {
   std::string if_late;                   // and where it takes too long
 };
 
-// Not thread-safe. Killed with its process group when destroyed.
+// A running child. Not thread-safe. The destructor kills the child and its process group.
 class ChildProcess {
  public:
-  // From the folder that we are in. INVALID_ARGUMENT: there is no such program.
+  // Starts the program in the current folder. INVALID_ARGUMENT if there is no such program.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const ChildCommand& command);
   ~ChildProcess();
 
-  // All that it prints, once it has ended well. INVALID_ARGUMENT with its own words if it fails,
-  // DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED if it prints more.
+  // Returns all output once the child has exited with 0. INVALID_ARGUMENT with the child's error
+  // output if it fails, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED if it prints more.
   absl::StatusOr<std::string> ReadToEnd(size_t bytes_max);
 
-  // A conversation: a request, and what it answers.
+  // A conversation: writes a request, and reads the answer.
   absl::Status Write(const std::string& text);
   absl::StatusOr<std::string> ReadLine(size_t bytes_max);
   absl::StatusOr<std::string> ReadBytes(size_t count);
@@ -48,7 +48,7 @@ class ChildProcess {
 
   explicit ChildProcess(const ChildCommand& command)
       : command_(command.shown), if_late_(command.if_late), timeout_(command.timeout) {}
-  // Appends what comes first to `output_` and `errors_`; false when both have ended.
+  // Appends the next piece of either stream to `output_` or `errors_`; false once both have ended.
   absl::StatusOr<bool> ReadSome(Time deadline);
   absl::Status Exited(Time deadline);
   absl::Status Late() const;

@@ -16,8 +16,8 @@ namespace tune {
 // otherwise. REQUIRES: called inside a catch block.
 absl::Status HandledException();
 
-// Returns what `work` returns, a Status or StatusOr, or the exception that left it as a status. Of
-// work without a result: OK or the exception.
+// Returns the result of `work`, a Status or StatusOr, or as a status the exception that left it. If
+// `work` returns nothing: OK or the exception.
 template <typename Work>
 auto Contained(Work&& work) {
   using Result = std::invoke_result_t<Work>;

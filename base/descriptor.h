@@ -22,7 +22,7 @@ class Descriptor {
   bool ok() const { return fd_ >= 0; }
   int get() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }
-  // Leaves errno as it is: what failed before is what is told.
+  // Leaves errno as it is, so that the error reported is the one that happened first.
   void Reset(int fd = -1) {
     const int error = errno;
     if (fd_ >= 0) close(fd_);

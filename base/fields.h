@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of a noun's fields, written once beside the noun. What maps nouns to the wire
-// (server/wire/codec.h) and to SQL (db/columns.h) reads the list: the names are those of the
+// The list of a noun's fields, written once beside the noun. The mappings of nouns to the wire
+// (server/wire/codec.h) and to SQL (db/columns.h) read the list: its names are those of the
 // messages' fields and of the tables' columns.
 //
 //   TUNE_FIELDS(Telemetry, sm_clock_mhz, power_mw);
 //
-// The list is whole: a field that it lacks, or has twice, does not compile.
+// The list is complete: a field that is missing or listed twice does not compile.
 #pragma once
 
 #include <tuple>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that cannot steer a terminal. Compile logs, names and messages are written by whoever wrote
-// the kernel; control characters among them are shown as what they are.
+// Text that cannot steer a terminal. Compile logs, names and messages are written by the kernel's
+// author; control characters in them are shown escaped.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace tune {
 
-// The text with "\x1b" in place of ESC, and alike for every control character but tab and line
-// feed, for what turns the direction of text or ends a line unseen ("\u202e"), and for bytes that
-// are no UTF-8 ("\xff"). A carriage return before a line feed is left out. Twice is the same as
-// once.
+// Returns the text with "\x1b" in place of ESC, and alike for every control character but tab and
+// line feed, for characters that turn the direction of text or end a line unseen ("\u202e"), and
+// for bytes that are not UTF-8 ("\xff"). A carriage return before a line feed is left out.
+// Idempotent.
 std::string Printable(absl::string_view text);
 
-// The same, piece by piece: what may be the beginning of a character waits for its rest.
+// Printable() for text that arrives in pieces. Bytes that may begin a character wait for the rest.
 class PrintableStream {
  public:
   std::string Add(absl::string_view piece);
-  // What still waits.
+  // Returns the bytes that still wait, escaped.
   std::string Finish();
 
  private:

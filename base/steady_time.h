@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time for deadlines, budgets and durations. It goes on evenly when somebody sets the clock;
-// stamps that are shown or stored are of absl::Now().
+// The time for deadlines, budgets and durations. It advances evenly when the clock is set; times
+// that are shown or stored come from absl::Now().
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline absl::Time SteadyNow() {
   return start + absl::FromChrono(Clock::now() - began);
 }
 
-// What is left until a time of SteadyNow, for waits; at least nothing, at most a day.
+// Returns the time left until `deadline`, which is a time of SteadyNow: at least 0, at most a day.
 inline std::chrono::milliseconds LeftUntil(absl::Time deadline) {
   const absl::Duration left = deadline - SteadyNow();
   return absl::ToChronoMilliseconds(left < absl::ZeroDuration() ? absl::ZeroDuration()

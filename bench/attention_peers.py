@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import turns
 
-# What the framework's own steps have in memory of a score at a time: it is f32 in all of them.
+# Bytes of a score that the framework's own steps hold at a time: it is f32 in all of them.
 SCORE_BYTES, SCORE_BYTES_WITH_GRADIENTS = 14, 24
 
 

@@ -191,7 +191,7 @@ class Daemon {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
     return grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), arguments);
   }
-  // Of /proc's status, in MiB.
+  // A field of /proc's status, in MiB.
   double Memory(const std::string& field) const {
     std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
     for (std::string line; std::getline(status, line);) {

@@ -46,7 +46,7 @@ NCU_KERNELS = [("softmax", {"rows": 8192, "cols": 4096}), ("rope", {"seq": 4096}
 # The counters of a profile that do not depend on the clock.
 COMPARED = ("dram__bytes", "lts__t_bytes", "l1tex__t_bytes", "sm__sass_thread_inst", "sm__ops_path",
             "sm__inst_executed_pipe_tensor")
-# What was behind a peer in docs/results, or behind its goal.
+# Problems on which a kernel was behind a peer in docs/results, or behind its goal.
 WINNERS = [
     "attention batch=32 heads=16 kv_heads=16 seq=512 head_dim=128 causal=1",
     "attention batch=16 heads=16 kv_heads=16 seq=1024 head_dim=128 causal=1",

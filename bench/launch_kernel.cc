@@ -252,7 +252,8 @@ class Bench {
     return results;
   }
 
-  // Of a longer run less a shorter one, for what comes before and after the rounds cancels.
+  // Subtracts a shorter run from a longer one, which cancels the counts before and after the
+  // rounds.
   absl::StatusOr<Json> CountRounds(ProbeBench& bench, const Probe& probe) {
     constexpr int kRounds[] = {64, 192};
     Json counted[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libtune costs a job that has a snapshot: TUNE_SNAPSHOT names it, by its digest where the
-// node's cache has it. bench/service.py runs it on a thousand records of the kernel `scale`.
+// Measures the cost of libtune to a job that has a snapshot: TUNE_SNAPSHOT names it, by its digest
+// if the node's cache has it. bench/service.py runs it on a thousand records of the kernel `scale`.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -78,7 +78,7 @@ void BM_Start(benchmark::State& state) {
 }
 BENCHMARK(BM_Start)->Unit(benchmark::kMillisecond);
 
-// The same, and the first answer.
+// Adds the first answer.
 void BM_Open(benchmark::State& state) {
   for (auto _ : state) {
     tune_client* const client = Open(state);

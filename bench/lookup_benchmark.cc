@@ -123,13 +123,13 @@ void BM_LookupOtherDevice(benchmark::State& state) {
 }
 BENCHMARK(BM_LookupOtherDevice);
 
-// What a daemon does when it starts, less reading the records from its file.
+// The work of a daemon's start, less reading the records from its file.
 void BM_BuildIndex(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(BuildIndex());
 }
 BENCHMARK(BM_BuildIndex)->Unit(benchmark::kMillisecond);
 
-// One record more, each time into the index with all before it.
+// Adds a record, each time to the index with all before it.
 void BM_Publish(benchmark::State& state) {
   std::shared_ptr<const lookup::Index> index = SharedIndex();
   std::mt19937 random(4);

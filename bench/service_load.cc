@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon's clients meet, beside a bare gRPC server that answers as many bytes: look-ups of
-// one caller and of several, by turns, and many clients that start at once. bench/service.py drives
-// it. Each command prints one JSON object; all times are in microseconds.
+// Measures a daemon's clients beside a bare gRPC server that answers as many bytes: look-ups of one
+// caller and of several, by turns, and many clients that start at once. bench/service.py drives it.
+// Each command prints one JSON object; all times are in microseconds.
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
@@ -49,7 +49,7 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Of sorted times, in microseconds.
+// The quantile of sorted times, in microseconds.
 double At(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
   const auto place = static_cast<size_t>(share * static_cast<double>(sorted.size()));
@@ -74,7 +74,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address, const TlsFile
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
-// One question a line of the file, a JSON object: kernel, dims, dtype, device.
+// Reads questions from a JSON array of objects: kernel, dims, dtype, device.
 std::vector<v1::LookupRequest> ReadQuestions(const std::string& path) {
   std::vector<v1::LookupRequest> questions;
   for (const Json& one : Json::parse(ReadFile(path))) {
@@ -142,7 +142,7 @@ void Answer(const std::string& address, const std::string& questions_file,
   std::ofstream(out_file, std::ios::binary) << answer.SerializeAsString();
 }
 
-// One of the two that are compared.
+// A server of the two that are compared.
 struct Side {
   std::string name;
   std::unique_ptr<Stub> stub;
@@ -176,7 +176,7 @@ double MedianOf(std::vector<double> values) {
   return At(values, 0.5);
 }
 
-// One caller: a round is a turn of some hundred calls of each side.
+// A single caller: a round is a turn of some hundred calls of each side.
 void Latency(const std::string& ours, const std::string& echo, const std::string& questions_file,
              double seconds, bool once) {
   const std::vector<v1::LookupRequest> questions = ReadQuestions(questions_file);
@@ -341,7 +341,7 @@ void Storm(const std::string& address, const TlsFiles& tls, const std::string& q
   json["errors"] = errors;
   std::printf("%s\n", json.dump(1).c_str());
   std::fflush(stdout);
-  // What asks for the daemon's memory has its connections open until then.
+  // The connections stay open until the process that measures the daemon's memory is done.
   if (std::getchar() == EOF) return;
 }
 

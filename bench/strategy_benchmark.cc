@@ -57,7 +57,7 @@ Observation Measure(const Space& space, uint64_t index) {
   return {.index = index, .latency_ns = 1e5 * cost};
 }
 
-// What sweeps of 200 configs elsewhere have left: most configs of the space are in none of them.
+// The results of sweeps of 200 configs elsewhere: most configs of the space are in none of them.
 std::vector<PriorObservation> PriorOf(const Space& space) {
   std::vector<PriorObservation> prior;
   for (uint32_t source = 0; source < kPriorSources; ++source) {

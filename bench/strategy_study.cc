@@ -73,10 +73,10 @@ constexpr uint64_t kPriorMarks[] = {1, 10, 15, 25, 50, 100};
 constexpr uint64_t kPriorBudget = 100;
 // The median may not be worse with a prior by more than this: a hundredth of what is measurable.
 constexpr double kWorse = 1.0005;
-// What chance alone does in one study of a hundred, its pairs shared out among them.
+// The probability with which chance alone fails a study, divided among its pairs.
 constexpr double kChance = 0.01;
 
-// What a cell starts from besides the space.
+// The prior knowledge of a cell.
 enum class Given { kNothing, kRecording, kInverted, kShuffled };
 
 struct Cell {
@@ -219,7 +219,7 @@ class Player {
   std::mutex mutex_;  // guards what is printed, and a cell's runs while some are missing
 };
 
-// What is fastest there is slowest here, or anything.
+// A prior in which the fastest configs are slowest, or in random order.
 std::vector<PriorObservation> Misleading(const RecordedSpace& space, Given given) {
   std::vector<PriorObservation> prior =
       replay::PriorOf(space.recording(), 0, replay::kPriorTrialsMax);

@@ -35,8 +35,9 @@ import guarded
 FLUSH_BYTES = 256 << 20
 HOLD_CYCLES = 1_000_000  # half a millisecond, in which the host enqueues what is timed
 WARM_UP = 3
-# What L2 is left with: lines that are as memory has them, which is what `tunectl` measures after, or lines that were
-# written to. Those go back to memory when a call's own take their place, at its cost: up to a tenth of a call of 200 us.
+# The state in which L2 is left: lines equal to memory, after which `tunectl` measures, or lines
+# that were written to. The latter go back to memory when a call's own take their place, at its
+# cost: up to a tenth of a call of 200 us.
 FLUSHES = {"reads": (lambda others: others.amax(), "L2 flushed by reads before each call"),
            "writes": (lambda others: others.zero_(), "L2 flushed by writes before each call")}
 left_out = set()  # peers that nobody wants to see

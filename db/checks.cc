@@ -130,8 +130,8 @@ FileLock::~FileLock() { close(descriptor_); }
 
 namespace {
 
-// Ends what a connection does once it is cancelled. The check is one long step of SQLite's, which
-// asks nobody but may be interrupted.
+// Ends a connection's work once it is cancelled. The check is one long step of SQLite's, which
+// never asks but can be interrupted.
 class Interrupter {
  public:
   Interrupter(Connection& connection, const Cancelled& cancelled) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold before a database file is used: a local file system, no other process, no damage.
+// Checks before a database file is used: a local file system, no other process, no damage.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class FileLock {
  public:
   // FAILED_PRECONDITION names the process that has it.
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path);
-  // Who holds it now: "tunectl (process 17)"; empty if nobody does. Takes nothing, so that whoever
-  // wants the lock meanwhile gets it.
+  // The holder of the lock: "tunectl (process 17)"; empty if there is none. Takes no lock itself,
+  // so that a process that wants the lock meanwhile gets it.
   static std::string Holder(const std::string& path);
   ~FileLock();
   FileLock(const FileLock&) = delete;

@@ -36,7 +36,7 @@ template <>
 inline constexpr const char* kColumnPrefix<WorkPlan> = "work_";
 template <>
 inline constexpr const char* kColumnPrefix<Roof> = "roof_";
-// Of another table, which the query joins.
+// Nouns whose columns are those of another table, which the query joins.
 template <>
 inline constexpr const char* kColumnPrefix<Trial> = "trial.";
 template <>
@@ -185,7 +185,7 @@ absl::Status Insert(Connection& connection, absl::string_view table, const Row& 
   return insert.Run();
 }
 
-// The same, and the id that the table gave.
+// Inserts a row and returns the id that the table gave it.
 template <typename Row>
 absl::StatusOr<int64_t> InsertNew(Connection& connection, absl::string_view table, const Row& row,
                                   Exceptions exceptions = {}, absl::string_view owner = "",
@@ -207,8 +207,8 @@ auto ReadAll(Statement& query, const Read& read)
   }
 }
 
-// The same, but a row that cannot be read is noted and left out. REQUIRES: the first column is the
-// row's id in `table`.
+// Reads every row of a query, but notes and leaves out a row that cannot be read. REQUIRES: the
+// first column is the row's id in `table`.
 template <typename Read>
 auto ReadReadable(Statement& query, const Read& read, Unreadable& unreadable, const char* table)
     -> absl::StatusOr<std::vector<typename decltype(read(query))::value_type>> {
@@ -228,7 +228,7 @@ auto ReadReadable(Statement& query, const Read& read, Unreadable& unreadable, co
   }
 }
 
-// What follows "SELECT columns", with its parameters: every row.
+// Reads every row of "SELECT columns FROM " + `from`, with its parameters.
 template <typename Row, typename... T>
 absl::StatusOr<std::vector<Row>> Select(Connection& connection, Exceptions exceptions,
                                         absl::string_view from, const T&... values) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store keeps of a comparison: every turn with its samples, so that all figures can be
-// worked out again.
+// The rows of a comparison: every turn with its samples, so that all figures can be computed again.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ struct ComparisonRow {
 TUNE_FIELDS(ComparisonRow, id, job, device_name, device_uuid, target, driver, cache_mode, seed,
             rounds, sweep_dim);
 
-// One kernel on one problem.
+// A kernel on one problem of a comparison.
 struct ComparedRow {
   int64_t id = 0;
   int64_t comparison_id = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store keeps of a gate run: enough to recompute every verdict.
+// The rows of a gate run: enough to compute every verdict again.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tune::db {
 // Values are stored and sent: do not renumber.
 enum class GateKind { kGate = 1, kHistory = 2, kStudy = 3 };
 
-// Where the config that is gated comes from. Values are stored and sent: do not renumber.
+// The origin of the config that is gated. Values are stored and sent: do not renumber.
 enum class GateConfigSource {
   kNone = 0,         // there is none: the kernel cannot be planned
   kDefault = 1,      // the spec's default

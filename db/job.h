@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job: work for a device, whoever asked for it. What a kind of job adds is in tables of its own,
-// which name their job.
+// A job: work for a device. The further data of each kind of job is in tables of its own, which
+// name their job.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ inline bool IsFinished(JobState state) {
   return state != JobState::kQueued && state != JobState::kRunning;
 }
 
-// What all that is set must fit; newest first.
+// Selects jobs that match every field that is set, newest first.
 struct JobFilter {
   JobKind kind = JobKind{};  // none: all
   bool unfinished = false;

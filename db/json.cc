@@ -86,7 +86,7 @@ absl::Status DecodeMembers(absl::string_view text, Add add) {
   return absl::OkStatus();
 }
 
-// Of a noun that must read back as it is.
+// The text of a noun. INVALID_ARGUMENT if the text does not read back as an equal noun.
 template <typename T>
 absl::StatusOr<std::string> Reversible(const Json& json, const T& noun) {
   std::string text = Write(json);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lets a daemon serve before it has read all of a large store, beside what every user of a
-// store needs (db/store.h). It asks what has changed since it last looked, and reads what there is
-// much of in pages.
+// The store's interface for a daemon that serves before it has read all of a large store, beside
+// what every user of a store needs (db/store.h). The daemon asks what has changed since its last
+// look, and reads long lists in pages.
 #pragma once
 
 #include <cstddef>
@@ -20,33 +20,33 @@ namespace tune::db {
 // Thread-safe.
 class LargeStore {
  public:
-  // Null: the store offers none of this.
+  // Null if the store does not have this interface.
   static LargeStore* Of(Store& store) { return dynamic_cast<LargeStore*>(&store); }
   virtual ~LargeStore() = default;
 
-  // Every record published after one, oldest first, without samples_ns. Unlike in CurrentRecords,
-  // those that a newer one has replaced are among them.
+  // Every record published after `record_id`, oldest first, without samples_ns. Unlike
+  // CurrentRecords, includes records that a newer one replaced.
   virtual absl::StatusOr<std::vector<lookup::Record>> RecordsAfter(int64_t record_id) = 0;
-  // The newest so many, newest first, likewise.
+  // The newest `count` records, replaced ones included, newest first, without samples_ns.
   virtual absl::StatusOr<std::vector<lookup::Record>> NewestRecords(size_t count) = 0;
-  // The same text as long as no record up to this one is added or removed.
+  // A text that stays the same as long as no record up to this id is added or removed.
   virtual absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) = 0;
-  // Store::RebuildRecords, of sweeps with higher ids alone.
+  // Store::RebuildRecords for the sweeps with higher ids alone.
   virtual absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) = 0;
-  // No sweep up to this id will change any more.
+  // The highest id for which it and all lower sweeps will not change any more.
   virtual absl::StatusOr<int64_t> SettledSweep() = 0;
   // The ids of a sweep's trials after one (0: from the first), at most `limit`, oldest first.
   virtual absl::StatusOr<std::vector<int64_t>> TrialIdsOf(int64_t sweep_id, int64_t after,
                                                           uint32_t limit) = 0;
-  // Like the above, for the trials that Store::TrialsKnownTo gives.
+  // The ids of the trials that Store::TrialsKnownTo returns, paged as in TrialIdsOf.
   virtual absl::StatusOr<std::vector<int64_t>> TrialIdsKnownTo(const SweepRow& sweep, int64_t after,
                                                                uint32_t limit) = 0;
-  // Those there are, oldest first; whole, or without samples and with the first 500 characters of
-  // each message.
+  // The trials with these ids, oldest first; missing ids are left out. Unless `whole`, without
+  // samples and with the first 500 characters of each message.
   virtual absl::StatusOr<std::vector<Trial>> TrialsWithIds(const std::vector<int64_t>& ids,
                                                            bool whole) = 0;
-  // The check of the whole file that Store::Open leaves out where it would take long. DATA_LOSS;
-  // CANCELLED.
+  // Checks the whole file, which Store::Open leaves out for a file where it would take long.
+  // DATA_LOSS; CANCELLED.
   virtual absl::Status CheckFile(const Cancelled& cancelled) = 0;
 };
 

@@ -85,14 +85,14 @@ std::optional<Header> ParseHeader(const uint8_t* bytes) {
   return header;
 }
 
-// What the index says of the log it belongs to.
+// The index's description of the log it belongs to.
 struct Index {
   Salt salt = {};
   uint32_t frames = 0;
   uint32_t backfilled = 0;
 };
 
-// Nothing if there is none, or it was being written when its process ended.
+// Returns nullopt if there is no index, or its process ended while writing it.
 std::optional<Index> ReadIndex(const std::string& path) {
   std::array<uint8_t, kIndexBytes> bytes = {};
   std::ifstream file(path, std::ios::binary);
@@ -205,7 +205,7 @@ absl::StatusOr<std::string> DropDamagedLog(const std::string& path, int64_t now_
     return absl::UnavailableError(
         absl::StrCat("cannot copy ", log, " to ", copy, ": ", error.message()));
   }
-  // What is in the database file beyond the readable part must not be overlaid with older pages.
+  // The database file may be newer than the readable part, whose older pages must not overlay it.
   const bool keep = state.replayed && state.frames >= state.backfilled;
   if (!keep) fs::remove(log, error);
   if (!error) fs::remove(path + "-shm", error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the write-ahead log whole? SQLite takes what it can read of a log and silently forgets the
-// rest, which may have been acknowledged. What was committed is also in the log's index, which
-// outlives a killed process, so that the two can be compared.
+// Checks whether the write-ahead log is whole. SQLite reads a damaged log as far as it can and
+// drops the rest silently, though its commits may have been acknowledged. The log's index also
+// counts the commits and outlives a killed process, so that the two can be compared.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct LogState {
   bool damaged() const { return frames < committed; }
 };
 
-// Of the log of the database at `path`, which nobody has open. No log: all zero. UNAVAILABLE: it
-// cannot be read.
+// Reads the log of the database at `path`, which no process may have open. All zero without a log.
+// UNAVAILABLE if it cannot be read.
 absl::StatusOr<LogState> ReadLog(const std::string& path);
 
 // DATA_LOSS with what to do, if acknowledged commits are in a damaged part of the log.

@@ -31,7 +31,7 @@ extern const std::string_view stored_bytes_sql;
 namespace tune::db {
 namespace {
 
-// "tune" in ASCII: tells our files from other programs' databases.
+// "tune" in ASCII: distinguishes our files from other programs' databases.
 constexpr int64_t kApplicationId = 0x74756e65;
 
 absl::Status CheckOwner(Connection& connection, const std::string& path, int64_t version) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much the jobs of each principal have stored, and how that is removed again, beside what every
-// user of a store needs (db/store.h). Triggers of the schema keep the sums, so that to ask for one
-// costs a row, however much there is.
+// The bytes that each principal's jobs have stored, and the removal of old results, beside what
+// every user of a store needs (db/store.h). Triggers of the schema keep the sums, so that reading
+// one costs a row, however much is stored.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct StoredBytes {
   uint64_t all() const { return kernel_bytes + result_bytes + artifact_bytes; }
 };
 
-// Which finished jobs are to lose what they stored.
+// Selects the finished jobs whose results are to be removed.
 struct PruneFilter {
   std::string owner;           // empty: anybody's
   int64_t before_unix_ms = 0;  // those that had ended by then
@@ -39,7 +39,7 @@ struct Pruned {
 // Thread-safe.
 class Retention {
  public:
-  // Null: the store offers none of this.
+  // Null if the store does not have this interface.
   static Retention* Of(Store& store) { return dynamic_cast<Retention*>(&store); }
   virtual ~Retention() = default;
 
@@ -48,13 +48,14 @@ class Retention {
   virtual absl::StatusOr<std::vector<StoredBytes>> StoredMost(uint32_t limit) = 0;
   // The artifacts of an owner's records, each once.
   virtual absl::StatusOr<std::vector<std::string>> ArtifactsOf(const std::string& owner) = 0;
-  // Of the records that have it.
+  // The name spaces of the records that have this artifact.
   virtual absl::StatusOr<std::vector<std::string>> NameSpacesOf(const std::string& artifact) = 0;
   virtual absl::Status SetArtifactBytes(const std::string& owner, uint64_t bytes) = 0;
-  // Removes what some jobs with higher ids than `after_job_id` stored: the trials, samples and
+  // Removes the results of some jobs with higher ids than `after_job_id`: the trials, samples and
   // messages of sweeps, gates and comparisons, with the sources that nothing needs any more. The
-  // jobs stay. So do what a record stands on, and the newest sweep, gate run and comparison, whose
-  // numbers would be given out again. To be called with the last id until there is none.
+  // jobs stay. So does everything that a record depends on, and the newest sweep, gate run and
+  // comparison, whose ids would be used again. Call it with the last id returned until it returns
+  // none.
   virtual absl::StatusOr<Pruned> Prune(const PruneFilter& filter, int64_t after_job_id) = 0;
 };
 

@@ -108,7 +108,7 @@ absl::StatusOr<Pruned> PruneSome(Connection& connection, const PruneFilter& filt
   RETURN_IF_ERROR(connection.Execute(kKeepTrials));
   RETURN_IF_ERROR(connection.Execute(kRemove));
   ASSIGN_OR_RETURN(const int64_t bytes_left, Total(connection));
-  // Those of sweeps that are gone are gone.
+  // Counts only trials whose sweeps still exist.
   ASSIGN_OR_RETURN(const int64_t trials_left, TrialsOfPruned(connection));
   pruned.trials = static_cast<uint64_t>(trials - trials_left);
   pruned.bytes = static_cast<uint64_t>(bytes - bytes_left);

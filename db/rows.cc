@@ -9,7 +9,7 @@
 namespace tune::db {
 namespace {
 
-// As look-ups name a sweep's kernel.
+// The name under which look-ups know a sweep's kernel.
 constexpr char kNameOfSwept[] =
     "iif(sweep.name_space = '', '', sweep.name_space || '/') || kernel.name";
 constexpr Exceptions kSelectedSweep = {{"id", "sweep.id"}, {"kernel_name", kNameOfSwept}};

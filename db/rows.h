@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows that several queries give: sweeps, trials, their keys, records.
+// The rows that several queries return: jobs, sweeps, trials, their keys, records. Each noun has a
+// SELECT to append to, a reader of a row of it, and what inserts or changes it.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace tune::db {
 
-// Left out, messages are cut to 500 characters too: for lists that are held in memory.
+// kLeaveOut also cuts messages to 500 characters, for lists that stay in memory.
 enum class Samples { kLeaveOut, kLoad };
 
 absl::StatusOr<int64_t> InsertJob(Connection& connection, const JobRow& job);
@@ -28,15 +29,15 @@ absl::Status InsertSweep(Connection& connection, SweepRow& sweep);
 // Store::UpdateSweep. NOT_FOUND: no such sweep.
 absl::Status ChangeSweep(Connection& connection, const SweepRow& sweep);
 
-// The same for trials (tables trial and trial_key).
+// Trials (tables trial and trial_key).
 std::string SelectTrials(Samples samples);
 absl::StatusOr<Trial> ReadTrial(Statement& row);
 absl::StatusOr<lookup::TimedConfig> ReadTimedConfig(Statement& row);  // config, latency_ns_median
 absl::StatusOr<int64_t> InsertTrial(Connection& connection, Trial trial, int64_t key_id);
 
-// The same for the keys of trials (tables trial and trial_key).
+// The keys of trials (tables trial and trial_key).
 std::string SelectTrialKeys();
-// The same columns, each key once (tables trial_key and kernel).
+// The columns of SelectTrialKeys, each key once (tables trial_key and kernel).
 std::string SelectKeysOfKernels();
 absl::StatusOr<TrialKey> ReadTrialKey(Statement& row);
 // The id of a trial key, added if it is new. NOT_FOUND: the kernel is not stored.
@@ -44,9 +45,10 @@ absl::StatusOr<int64_t> AddTrialKey(Connection& connection, const TrialKey& key)
 // 0 if there is no such key.
 absl::StatusOr<int64_t> FindTrialKey(Connection& connection, const TrialKey& key);
 
-// The same for current records. Their trials come without samples.
+// Current records. Their trials come without samples.
 std::string SelectCurrentRecords();
-// The same columns of every record, replaced ones too, under the name of current_record.
+// The columns of SelectCurrentRecords for every record, replaced ones too, under the name
+// current_record.
 std::string SelectRecords();
 absl::StatusOr<lookup::Record> ReadRecord(Statement& row);
 

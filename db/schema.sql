@@ -44,7 +44,7 @@ CREATE TABLE sweep (
 
 CREATE INDEX sweep_unfinished ON sweep (id) WHERE state IN (1, 2);
 
--- Where a trial's numbers come from: what was tuned, on what, built with what.
+-- The origin of a trial's numbers: what was tuned, on what, built with what.
 CREATE TABLE trial_key (
   id INTEGER PRIMARY KEY,
   kernel_hash TEXT NOT NULL REFERENCES kernel (hash),
@@ -126,7 +126,7 @@ CREATE TABLE ceiling (
   PRIMARY KEY (device_name, driver, name)
 ) STRICT;
 
--- Evidence is appended and never edited, whoever opens the file. The insert triggers stop
+-- Evidence is appended and never edited, whichever program opens the file. The insert triggers stop
 -- INSERT OR REPLACE, which deletes without asking the delete triggers.
 CREATE TRIGGER trial_no_update BEFORE UPDATE ON trial
 BEGIN SELECT RAISE(ABORT, 'trials are append-only'); END;

@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>
   return trials;
 }
 
-// Of more than `limit` the newest; oldest first.
+// The newest `limit` of the known trials, oldest first.
 absl::StatusOr<std::vector<Trial>> KnownTrials(Connection& connection, const Known& known,
                                                uint32_t limit, Unreadable& unreadable) {
   Statement query = connection.Prepare(absl::StrCat(SelectTrials(Samples::kLeaveOut), "WHERE ",
@@ -111,8 +111,8 @@ absl::StatusOr<std::vector<int64_t>> ReadIds(Statement& query) {
   }
 }
 
-// What there was before a sweep's first trial. One that had nothing left to try has no trials: its
-// key is the last that earlier sweeps of its problem measured under.
+// The trials that existed before a sweep's first trial. A sweep that had nothing left to try has no
+// trials: its key is the last under which earlier sweeps of its problem measured.
 absl::StatusOr<Known> KnownTo(Connection& connection, const SweepRow& sweep) {
   Known known;
   Statement own =

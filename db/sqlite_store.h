@@ -129,7 +129,7 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   }
 
  private:
-  // Of current ones. Only those that are new since the last count are looked at.
+  // Counts the current records. Visits only those that are new since the last count.
   absl::StatusOr<int64_t> CountRecords(Connection& reader);
 
   std::mutex count_mutex_;

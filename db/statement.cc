@@ -59,7 +59,8 @@ absl::Status IoStatus(int error, const std::string& text) {
   return FileStatus(error == 0 || error == ENOENT ? EIO : error, text);
 }
 
-// What the operating system said. SQLite keeps it by file: the log's first, as commits write there.
+// The operating system's last error. SQLite keeps it by file: the log's first, as commits write
+// there.
 int LastFileError(sqlite3* handle) {
   if (handle == nullptr) return 0;
   int error = 0;

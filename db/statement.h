@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter over SQLite's C API: connections, prepared statements, result codes as Status.
-// Nothing else in the program names an SQLite function outside db/.
+// The adapter over SQLite's C API: connections, prepared statements, result codes as Status. No
+// code outside db/ names a function of SQLite.
 #pragma once
 
 #include <sqlite3.h>
@@ -35,8 +35,8 @@ struct Blob {
   absl::string_view bytes;
 };
 
-// One use of a prepared statement: bind, step, read columns in order. An error of preparing or
-// binding is kept and returned by the next step. Resets the statement at the end of its life.
+// A use of a prepared statement: bind, step, read columns in order. The next step returns an error
+// of preparing or binding. The destructor resets the statement.
 //
 // Not thread-safe. Lives no longer than its connection.
 class Statement {

@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon remembers: sweeps, trials, records. SQLite, one writer.
+// The daemon's durable state, in one SQLite file: kernels, jobs, sweeps, trials, records, profiles,
+// gate runs, comparisons, tokens.
+//
+// A Store is opened once by the daemon, which then is the only process that writes the file.
+// Evidence is append-only: a trial, leg or profile never changes once it is stored. A record only
+// points to its trial, and rows that read back wrong are listed by UnreadableRows instead of
+// failing a whole list. Interfaces that few callers need are beside it: large_store.h reads long
+// lists in pages, retention.h counts and removes what principals have stored. docs/schema.md
+// describes the tables.
+//
+//   ASSIGN_OR_RETURN(auto store, Store::Open("tune.db"));
+//   RETURN_IF_ERROR(store->PutKernel(kernel));
+//   ASSIGN_OR_RETURN(SweepRow sweep, store->AddSweep(new_sweep));  // with its job
+//   ASSIGN_OR_RETURN(trial.id, store->AppendTrial(trial, key));    // durable on return
 #pragma once
 
 #include <cstdint>
@@ -24,7 +37,7 @@
 
 namespace tune::db {
 
-// A kernel as submitted, kept so that a restarted daemon can go on and evidence can be re-run.
+// A kernel as submitted. Kept so that a restarted daemon can go on and evidence can be re-run.
 struct KernelRow {
   std::string hash;  // SHA-256, hex
   std::string name;
@@ -37,7 +50,7 @@ struct SweepRow {
   int64_t id = 0;
   JobRow job;  // its state, its device, its times
   std::string kernel_hash;
-  // The submitter whose kernel it is; empty: the one that all share. Part of kernel_name.
+  // The submitter that owns the kernel; empty for the shared name space. Part of kernel_name.
   std::string name_space;
   std::string kernel_name;  // "attention", "alice/attention"
   Problem problem;
@@ -50,14 +63,15 @@ struct SweepRow {
   CacheMode cache_mode = CacheMode::kCold;
   bool fresh = false;
   std::string idempotency_key;  // unique if not empty
-  // What the finished sweep found; trial ids, 0 for none.
+  // The result of the finished sweep: trial ids, 0 for none.
   int64_t best_trial_id = 0;
   int64_t default_trial_id = 0;
   std::vector<int64_t> tie_trial_ids;
-  // That it may run on, the preferred first; none: its job's, of rows of an older schema.
+  // The devices it may run on, the preferred first. Empty in rows of an older schema: its job's
+  // device.
   std::vector<std::string> device_ids;
   double spent_seconds = 0;  // of budget_seconds, by turns that were interrupted
-  // Final counts and the roof, as the server wants to show them again; opaque to the store.
+  // Final counts and the roof, for the server to show again; opaque to the store.
   std::string summary;
 };
 TUNE_FIELDS(SweepRow, id, job, kernel_hash, name_space, kernel_name, problem, device_name, target,
@@ -74,7 +88,7 @@ struct CeilingRow {
 };
 TUNE_FIELDS(CeilingRow, device_name, driver, ceiling, measured_unix_ms, uuid, process_values);
 
-// A profile with where its numbers come from.
+// A profile with the key under which it was measured.
 struct ProfileRow {
   TrialKey key;
   std::string kernel_name;
@@ -82,7 +96,7 @@ struct ProfileRow {
 };
 TUNE_FIELDS(ProfileRow, key, kernel_name, profile);
 
-// What all that is set must fit.
+// Selects profiles that match every field that is set.
 struct ProfileFilter {
   int64_t sweep_id = 0;
   int64_t trial_id = 0;
@@ -106,13 +120,13 @@ TUNE_FIELDS(CalibrationRow, id, device_name, chip, driver, uuid, measured_unix_m
 struct StoreStatistics {
   uint64_t trial_count = 0;
   uint64_t record_count = 0;
-  // Records that an older daemon had published without a confirmation, and that are none any more.
+  // Records that an older daemon had published without a confirmation. They no longer count.
   uint64_t withdrawn_record_count = 0;
   uint32_t schema_version = 0;
   std::string sqlite_version;
 };
 
-// A row that a list leaves out because what it holds makes no sense.
+// A row that a list leaves out because its content does not parse.
 struct UnreadableRow {
   std::string table;
   int64_t id = 0;
@@ -120,13 +134,13 @@ struct UnreadableRow {
 };
 
 struct StoreOptions {
-  // How long a call waits for the disk, or for its turn.
+  // The longest time that a call waits for its turn and the disk.
   absl::Duration patience = absl::Seconds(30);
-  // Go on without the part of a damaged write-ahead log that cannot be read; a copy is kept.
+  // Discards the part of a damaged write-ahead log that cannot be read; a copy of the log is kept.
   bool drop_damaged_log = false;
 };
 
-// Trials of a key that are given at most.
+// The most trials of a key that a call returns by default.
 inline constexpr uint32_t kKnownTrialsMax = 50000;
 
 // Thread-safe. One writer thread owns the only read-write connection and every checkpoint; writes
@@ -142,11 +156,11 @@ class Store {
   // Opens or creates `path`, migrates its schema (with a backup first) and checks it.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
                                                      const StoreOptions& options = {});
-  // Opens a store that another process may be writing to, and takes no lock. What would change it
-  // is FAILED_PRECONDITION. So is a file of an older schema; NOT_FOUND: there is none yet. Either
-  // needs Open.
+  // Opens a store that another process may be writing to, and takes no lock. Calls that would
+  // change it return FAILED_PRECONDITION. So does opening a file of an older schema; NOT_FOUND if
+  // there is no file. Open handles both.
   static absl::StatusOr<std::unique_ptr<Store>> OpenToRead(const std::string& path);
-  // Who has a store open to write, as "tunectl (process 17)"; empty: nobody.
+  // The process that has the store open to write, as "tunectl (process 17)"; empty if none has.
   static std::string WriterOf(const std::string& path);
   virtual ~Store() = default;
   virtual bool writable() const = 0;
@@ -154,8 +168,9 @@ class Store {
   // Kernels are immutable; the same hash again is not an error.
   virtual absl::Status PutKernel(const KernelRow& kernel) = 0;
   virtual absl::StatusOr<KernelRow> GetKernel(const std::string& hash) = 0;
-  // Keeps a kernel for a principal, for whom each is counted once. RESOURCE_EXHAUSTED, and nothing
-  // is kept: the specs and sources of his kernels would have more bytes than that.
+  // Stores a kernel for a principal; each kernel of a principal counts once. RESOURCE_EXHAUSTED,
+  // and nothing is stored, if the specs and sources of the principal's kernels would exceed
+  // `bytes_max`.
   virtual absl::Status KeepKernel(const std::string& owner, const KernelRow& kernel,
                                   uint64_t bytes_max) = 0;
 
@@ -166,8 +181,8 @@ class Store {
   virtual absl::StatusOr<JobRow> GetJob(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<JobRow>> ListJobs(const JobFilter& filter) = 0;
 
-  // Adds the sweep with its job and gives both their ids. With a known idempotency key: returns the
-  // sweep there is instead.
+  // Adds the sweep with its job and sets both ids. If its idempotency key is known, returns the
+  // existing sweep instead.
   virtual absl::StatusOr<SweepRow> AddSweep(SweepRow sweep) = 0;
   // Updates its job, and replaces result, spent_seconds and summary.
   virtual absl::Status UpdateSweep(const SweepRow& sweep) = 0;
@@ -175,54 +190,54 @@ class Store {
   virtual absl::Status NoteSpent(int64_t sweep_id, double spent_seconds) = 0;
   virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first
-  // Queued or running, oldest first: the queue of a restarted daemon.
+  // Queued or running sweeps, oldest first: the queue of a restarted daemon.
   virtual absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() = 0;
 
   // Appends a trial with its samples and returns its id. Never changed afterwards.
   virtual absl::StatusOr<int64_t> AppendTrial(const Trial& trial, const TrialKey& key) = 0;
   virtual absl::StatusOr<Trial> GetTrial(int64_t id) = 0;
-  // What a trial was measured under.
+  // The key under which a trial was measured.
   virtual absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
-  // Those after a trial (0: from the first), at most `limit`: to read a long sweep in pieces.
+  // At most `limit` trials after `trial_id` (0: from the first), to read a long sweep in pages.
   virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                          uint32_t limit) = 0;
-  // The newest search trial of each config of a key whose outcome will not change by itself, for
-  // continuing an earlier sweep: ok, invalid_config, wrong_result, and compile_failed by the
-  // compiler's own word (not Trial::may_pass). Without samples_ns, and with the first 500
-  // characters of each message. A config whose newest trial ended otherwise is not there at all,
-  // so it is tried again.
-  // Of more than `limit` the newest; oldest first.
+  // The trials that a sweep of the same key can reuse: the newest search trial of each config whose
+  // outcome is final. Final are ok, invalid_config, wrong_result, and a compile_failed that the
+  // compiler reported (not Trial::may_pass). A config whose newest trial ended otherwise is left
+  // out, so that it is tried again. Returns the newest `limit`, oldest first, without samples_ns
+  // and with the first 500 characters of each message.
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key,
                                                          uint32_t limit = kKnownTrialsMax) = 0;
-  // What a sweep could reuse when it began: as TrialsOfKey would have told then, whatever was
-  // measured since. Nothing of a fresh sweep.
+  // The trials that a sweep could reuse when it began: the result of TrialsOfKey at that time.
+  // Empty for a fresh sweep.
   virtual absl::StatusOr<std::vector<Trial>> TrialsKnownTo(const SweepRow& sweep,
                                                            uint32_t limit = kKnownTrialsMax) = 0;
-  // All of a sweep, but of more than `limit` the newest; oldest first, without samples_ns.
+  // The newest `limit` trials of a sweep, oldest first, without samples_ns.
   virtual absl::StatusOr<std::vector<Trial>> NewestOfSweep(int64_t sweep_id, uint32_t limit) = 0;
-  // The keys under which trials of a kernel are stored, whatever version of it: newest first.
+  // The keys under which trials of a kernel are stored, of all its versions, newest first.
   virtual absl::StatusOr<std::vector<TrialKey>> TrialKeysOfKernel(const std::string& kernel_name,
                                                                   uint32_t limit) = 0;
 
-  // Publishes a record: the newest of a key (kernel hash, include digest, problem, device, target,
-  // cache mode, name space of its sweep) wins. Ids grow with every publish. A trial is published
-  // once: the same again gives the record there is, so a call whose end is not known may be
-  // repeated. INVALID_ARGUMENT: the trial is not an ok one that confirms, or was measured under
-  // another key than the record's. `done` is null, or the sweep that found it, which is updated in
-  // the same transaction: it is done with its record, or neither.
+  // Publishes a record, which replaces the current one of its key (kernel hash, include digest,
+  // problem, device, target, cache mode, name space of its sweep). Ids grow with every publish. A
+  // trial is published once: a repeated call returns the existing record, so a call whose outcome
+  // is unknown may be repeated. INVALID_ARGUMENT if the trial is not an ok confirmation, or was
+  // measured under another key. `done`, if not null, is the sweep that found it, and is updated in
+  // the same transaction.
   virtual absl::StatusOr<int64_t> PublishRecord(const lookup::Record& record,
                                                 const SweepRow* done = nullptr) = 0;
   // Oldest first, without samples_ns.
   virtual absl::StatusOr<std::vector<lookup::Record>> CurrentRecords() = 0;
-  // Publishes the confirmed winner of every sweep that is done and that no record of that sweep or
-  // a later one of the same key covers, for when records were removed. Returns how many.
+  // Publishes the confirmed winner of every finished sweep that neither a record of that sweep nor
+  // one of a later sweep of the same key covers. Used after records were removed. Returns the
+  // number published.
   virtual absl::StatusOr<int64_t> RebuildRecords() = 0;
 
   virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;
-  // The newest of each name; of an empty driver, whatever the driver; of an empty UUID, whichever
-  // device of that name. Rows of an older schema have no UUID, and serve any device of the name
-  // until it has its own. By name.
+  // The newest ceiling of each name, sorted by name. An empty `driver` matches every driver; an
+  // empty `uuid` matches every device of that name. Rows of an older schema have no UUID, and serve
+  // any device of the name until it has its own.
   virtual absl::StatusOr<std::vector<CeilingRow>> GetCeilings(const std::string& device_name,
                                                               const std::string& driver,
                                                               const std::string& uuid) = 0;
@@ -234,7 +249,8 @@ class Store {
       const ProfileFilter& filter) = 0;  // newest first
 
   virtual absl::StatusOr<int64_t> AppendCalibration(const CalibrationRow& row) = 0;
-  // The newest; NOT_FOUND: none of this device, or of this chip if no device is named.
+  // The newest calibration. NOT_FOUND if there is none of this device, or of this chip if no device
+  // is named.
   virtual absl::StatusOr<CalibrationRow> LatestCalibration(const std::string& device_name,
                                                            const std::string& chip) = 0;
 
@@ -245,7 +261,7 @@ class Store {
   virtual absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) = 0;  // newest first
   virtual absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) = 0;
   virtual absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) = 0;
-  // Of every run, oldest first.
+  // The rows of this name in every run, oldest first.
   virtual absl::StatusOr<std::vector<GateKernelRow>> GateKernelsNamed(const std::string& name) = 0;
   virtual absl::Status AppendGateLegs(const std::vector<GateLegRow>& legs) = 0;
   virtual absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) = 0;
@@ -264,23 +280,23 @@ class Store {
   virtual absl::Status AppendComparisonLeg(const ComparisonLegRow& leg) = 0;
   virtual absl::StatusOr<std::vector<ComparisonLegRow>> ComparisonLegs(int64_t compared_id) = 0;
 
-  // The kernel must be stored. Replaces what the baseline has under the kernel's name.
+  // Replaces the baseline's row of the kernel's name. The kernel must be stored.
   virtual absl::Status SetBaseline(const BaselineRow& baseline) = 0;
   virtual absl::StatusOr<std::vector<BaselineRow>> Baselines() = 0;
 
-  // Adds a token and returns its id. ALREADY_EXISTS: its hash is there.
+  // Adds a token and returns its id. ALREADY_EXISTS if its hash is stored.
   virtual absl::StatusOr<int64_t> AddToken(const TokenRow& token) = 0;
-  // Moves on the times of the last use and of the revocation; neither goes back.
+  // Advances the times of the last use and of the revocation; neither goes back.
   virtual absl::Status UpdateToken(const TokenRow& token) = 0;
   virtual absl::StatusOr<std::vector<TokenRow>> ListTokens() = 0;  // newest first
 
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
-  // Those that lists have left out since the store was opened, a thousand at most.
+  // Rows that lists have left out since the store was opened, a thousand at most.
   virtual std::vector<UnreadableRow> UnreadableRows() const = 0;
-  // Adds one whose content the caller cannot make sense of.
+  // Adds a row whose content the caller cannot parse.
   virtual void NoteUnreadable(const UnreadableRow& row) = 0;
 
-  // The configs of a key that were ok when they were searched last, the fastest first.
+  // The configs of a key whose newest search trial was ok, the fastest first.
   virtual absl::StatusOr<std::vector<lookup::TimedConfig>> FastestOfKey(const TrialKey& key,
                                                                         uint32_t limit) = 0;
 };

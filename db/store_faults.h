@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of the store that pass by themselves, or once somebody has freed some space.
+// Faults of the store that pass by themselves, or once disk space is freed.
 #pragma once
 
 #include "absl/status/status.h"

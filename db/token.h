@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A token that names a principal and its role. Of the secret only a hash is stored.
+// A token that names a principal and its role. Only a hash of the secret is stored.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that were left out of a list because what they hold makes no sense: one of them must not
-// take the others with it, and somebody must be told.
+// Rows that were left out of a list because they do not parse: one such row must not fail the whole
+// list, and must be reported.
 #pragma once
 
 #include <cstdint>

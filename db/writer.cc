@@ -140,7 +140,7 @@ void Writer::FailBatch(const std::vector<TaskPtr>& batch, const absl::Status& st
 
 void Writer::CheckpointAfterCommit() {
   if (log_pages_ < kCheckpointPages) return;
-  // Passive: never waits for a reader. What it cannot copy now, the next one will.
+  // Passive: never waits for a reader. The next checkpoint copies the rest.
   sqlite3_wal_checkpoint_v2(connection_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
                             nullptr);
 }

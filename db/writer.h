@@ -21,11 +21,11 @@ namespace tune::db {
 // Thread-safe.
 class Writer {
  public:
-  // Holds what it needs by value: it may run after the caller gave up waiting.
+  // Work owns what it needs: it may run after its caller stopped waiting.
   using Work = std::function<absl::Status(Connection&)>;
 
-  // Without a connection nothing can be written. `patience`: how long a call waits for its write to
-  // be durable.
+  // Without a connection nothing can be written. `patience` is the longest time that a call waits
+  // for its write to be durable.
   Writer(std::unique_ptr<Connection> connection, absl::Duration patience);
   // Finishes what is queued. REQUIRES: no call of Run is under way.
   ~Writer();
@@ -33,12 +33,12 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   // Runs `work` inside a transaction on the writer thread and waits until it is durable. Work that
-  // waits together shares one commit; work that fails is rolled back alone. UNAVAILABLE: too much
-  // is queued, or the writer did not get to it in time: nothing was written. DEADLINE_EXCEEDED: the
-  // disk is at it and does not finish: it may be written or not.
+  // waits together shares one commit; work that fails is rolled back alone. UNAVAILABLE if too much
+  // is queued, or the write did not start in time: nothing was written. DEADLINE_EXCEEDED if the
+  // write started and did not finish in time: it may have been written.
   absl::Status Run(Work work);
   bool writable() const { return writable_; }
-  // The same, with what `work` returns.
+  // Runs `work` and returns its result.
   template <typename T>
   absl::StatusOr<T> Compute(std::function<absl::StatusOr<T>(Connection&)> work) {
     auto result = std::make_shared<absl::StatusOr<T>>(absl::UnknownError("not run"));

@@ -38,7 +38,8 @@ AskedShape Asked(const SpeakingGrid& grid) {
   return {.dims = grid.place, .blocks_of = grid.blocks_of};
 }
 
-// What the record's own device says of its config for the problem that was asked for.
+// Estimates the loss of the record's config on the problem asked for, from the grid of the record's
+// own device.
 Expectation ExpectOf(const std::vector<SpeakingGrid>& grids, const Answer& found) {
   for (const SpeakingGrid& one : grids) {
     if (one.device_name != found.record->key.device_name) continue;

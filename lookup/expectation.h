@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole sweeps of other shapes add to a look-up: which config to take where nobody tuned the
-// problem, and what a config is expected to lose (docs/lookup.md).
+// Whole sweeps of other shapes improve a look-up: they choose a config for a problem that was never
+// tuned, and estimate how much slower than the best a config is expected to be (docs/lookup.md).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace tune::lookup {
 
-// What an expected loss rests on. Values are those of the wire.
+// The evidence behind an expected loss. Values are those of the wire.
 enum class Basis { kNothing = 0, kMeasured = 1, kNeighbours = 2, kSibling = 3 };
 
 struct Neighbour {
@@ -28,7 +28,7 @@ struct Neighbour {
 };
 TUNE_FIELDS(Neighbour, dims, weight, loss);
 
-// What an answer's config is expected to lose against the best there would be. Shares.
+// The expected loss of an answer's config against the best possible config, as shares.
 struct Expectation {
   Basis basis = Basis::kNothing;
   double loss = 0;
@@ -50,15 +50,16 @@ struct SpeakingGrid {
   std::function<RecordPtr(size_t shape)> record_of;
 };
 
-// An interval of a measurement that reaches so far above it says nothing of what the config loses.
+// A confidence interval that reaches further than this above the measurement gives no bound on the
+// loss.
 inline constexpr double kNoisyLoss = 0.2;
 
-// Of the record of this very problem: it loses nothing, as far as its interval tells.
+// The expectation of a record of the very problem asked for: no loss, within its interval.
 Expectation ExpectMeasured(const Record& record);
 
-// Completes what a look-up found by what the grids say. Where nobody tuned the problem, nor its
-// bucket, they choose the config: the device's own, else those of the sibling with the most shapes.
-// Then `found.config` points into a grid. `policy` and `kernel_hash` are the kernel's.
+// Completes the answer `found` from the grids. If neither the problem nor its bucket was tuned, the
+// grids choose the config: the device's own, else those of the sibling with the most shapes.
+// `found.config` then points into a grid. `policy` and `kernel_hash` are the kernel's.
 Expectation AskGrids(std::vector<SpeakingGrid> grids, const Query& query,
                      const KernelPolicy& policy, const std::string& kernel_hash,
                      AcceptConfig accept, Answer& found);

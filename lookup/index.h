@@ -27,14 +27,15 @@ enum class DimMatch {
   kIgnored,   // does not matter
 };
 
-// What an index needs to know of a kernel. A kernel or dim that nobody describes is kNearest.
+// The rules by which an index matches records of one kernel. A kernel or dim without a policy is
+// kNearest.
 struct KernelPolicy {
   std::string kernel_name;
   std::string kernel_hash;  // today's source; what a query that names no hash asks for
   std::map<std::string, DimMatch> dims;
   // Identifies today's headers in the kernel's include roots, as a record's key does. Records of
-  // other headers answer as those of another source do. Empty: it has none, or they are not known,
-  // and then they do not count.
+  // other headers answer as those of another source do. Empty if the kernel has no headers or they
+  // are not known; headers then do not count.
   std::string include_digest = {};
 
   bool HasHeadersOf(const TrialKey& key) const {
@@ -61,7 +62,7 @@ struct Answer {
   std::string reason;                    // one sentence: what differs, both values, how far
   std::shared_ptr<const Record> record;  // null for kNone
   const Config* config = nullptr;        // the record's
-  // As the index's file has it, for as long as the index lives; empty: it is in no file.
+  // The record's bytes in the index's file, valid as long as the index. Empty if it is in no file.
   absl::string_view saved_record;
 };
 
@@ -72,45 +73,47 @@ struct RecordCodec;
 // Immutable. Thread-safe.
 class Index {
  public:
-  // Says whether a record's config is valid for the problem asked for.
+  // Reports whether a record's config is valid for the problem asked for.
   using Accept = absl::FunctionRef<bool(const Record&)>;
 
   // REQUIRES: the records are current ones, at most one of each key.
   static std::shared_ptr<const Index> Build(std::vector<Record> records,
                                             const std::vector<KernelPolicy>& policies);
-  // What Save wrote, with the policies of today. DATA_LOSS: it is not as it was written.
+  // Opens a file that Save wrote, under today's policies. DATA_LOSS if the file is damaged.
   static absl::StatusOr<std::shared_ptr<const Index>> Open(
       const std::shared_ptr<const RecordFile>& file, const std::vector<KernelPolicy>& policies);
-  // Writes it to a file, with a note to whoever opens that. CANCELLED.
+  // Writes the index to a file, with a note that NoteOf returns. CANCELLED.
   absl::Status Save(const std::string& path, const std::string& note, const RecordCodec& codec,
                     const Cancelled& cancelled) const;
-  // Of a file that Save wrote. DATA_LOSS.
+  // Returns the note of a file that Save wrote. DATA_LOSS.
   static absl::StatusOr<std::string> NoteOf(const RecordFile& file);
 
-  // The same and a record that is newer than all, in the place of what there is of its key. Shares
-  // all but the record's kernel with this index. `policy` is today's of that kernel.
+  // Returns an index that also has `record`, which is newer than all others and replaces the
+  // current record of its key. Shares all but the record's kernel with this index. `policy` is
+  // today's of that kernel.
   std::shared_ptr<const Index> With(Record record, const KernelPolicy& policy) const;
-  // The same and several, oldest first. `policies` are today's.
+  // Adds several records, oldest first. `policies` are today's.
   std::shared_ptr<const Index> With(const std::vector<RecordPtr>& records,
                                     const std::vector<KernelPolicy>& policies) const;
 
-  // The first that there is of: the same problem, the same bucket, the nearest problem, all on the
-  // device; the same for another source of the kernel (as kNearest); the same problem or bucket on
-  // another device of the target. Equally near records: cold caches before warm, then the newest.
+  // Returns the first of these that exists. On the device: the same problem, the same bucket, the
+  // nearest problem; then each of these for another source of the kernel (as kNearest). On another
+  // device of the target: the same problem, then the same bucket. Among equally near records, cold
+  // caches come before warm ones, then the newest.
   Answer Lookup(const Query& query) const;
-  // The same among records that `accept` takes. It is asked about a few dozen records at most.
+  // Considers only records that `accept` takes, which is called for a few dozen records at most.
   Answer Lookup(const Query& query, Accept accept) const;
 
   // The newest record's id, 0 without records: grows with every publish.
   int64_t snapshot_id() const { return snapshot_id_; }
-  // The current ones, newest first. Looks at every record.
+  // All current records, newest first. Visits every record.
   std::vector<RecordPtr> Records() const;
-  // Of one kernel.
+  // The current records of one kernel.
   std::vector<RecordPtr> Records(const std::string& kernel_name) const;
-  // Those that are in no file and newer than a record, oldest first; replaced ones are among them.
+  // Records with higher ids than `id` that are in no file, oldest first, including replaced ones.
   std::vector<RecordPtr> UnsavedSince(int64_t id) const;
   size_t unsaved_count() const;
-  // At least as many as are current, and not many more.
+  // An upper bound of the number of current records, and a close one.
   size_t record_count() const;
 
  private:

@@ -102,7 +102,7 @@ struct KernelIndex::Found {
   size_t refused = 0;       // records that `accept` did not take
 };
 
-// Of a tree to be built.
+// The points of a tree that is to be built.
 struct KernelIndex::Points {
   size_t axes = 0;
   std::vector<double> coordinates;
@@ -257,7 +257,7 @@ KernelIndex::Located KernelIndex::Locate(const Problem& problem, const std::stri
   return located;
 }
 
-// Of the trees that have the record.
+// The keys of all trees that contain the record.
 std::vector<KernelIndex::Key> KernelIndex::KeysOf(const Record& record, Located& located) const {
   std::vector<int64_t> hashes = {IdOf(CodeOf(record.key))};
   std::vector<int64_t> devices = {IdOf(record.key.device_name)};

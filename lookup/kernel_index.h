@@ -29,16 +29,17 @@ class KernelIndex {
   // REQUIRES: `records` are of one kernel name, oldest first.
   static std::shared_ptr<const KernelIndex> Build(const KernelPolicy& policy,
                                                   std::vector<RecordPtr> records);
-  // One that Save described, under today's policy. DATA_LOSS.
+  // Opens the part that Save described, under today's policy. DATA_LOSS.
   static absl::StatusOr<std::shared_ptr<const KernelIndex>> Open(
       const KernelPolicy& policy, std::shared_ptr<const RecordFile> file,
       const nlohmann::json& saved);
-  // Adds it to a file, and says what is where. CANCELLED.
+  // Appends this part to a file and returns a description of its layout. CANCELLED.
   absl::StatusOr<nlohmann::json> Save(RecordFileWriter& file, const RecordCodec& codec,
                                       const Cancelled& cancelled) const;
-  // The same and a record that is newer than all. It replaces what there is of its key.
+  // Returns a part that also has `record`, which is newer than all others and replaces that of its
+  // key.
   std::shared_ptr<const KernelIndex> With(const RecordPtr& record) const;
-  // The same and several, oldest first.
+  // Adds several records, oldest first.
   std::shared_ptr<const KernelIndex> With(const std::vector<RecordPtr>& records) const;
 
   Answer Lookup(const Query& query, Accept accept) const;
@@ -46,9 +47,9 @@ class KernelIndex {
   const KernelPolicy& policy() const { return policy_; }
   // The newest of each key, newest first.
   std::vector<RecordPtr> CurrentRecords() const;
-  // Those that are in no file, oldest first; among them what newer ones replaced.
+  // The records that are in no file, oldest first, including replaced ones.
   const std::vector<RecordPtr>& unsaved() const { return records_; }
-  // With those that newer ones replaced since the file was written.
+  // Counts also records of the file that newer ones have replaced.
   size_t record_count() const;
 
  private:
@@ -58,11 +59,11 @@ class KernelIndex {
   struct Located;
   struct Found;
   struct Points;
-  // What a file has: the first of the records, and trees of them alone.
+  // The content of the file: the oldest records, and trees over these alone.
   struct Saved {
     std::shared_ptr<const RecordFile> file;
     absl::Span<const uint64_t> places;  // of each record, oldest first: where, how many bytes
-    // As AnyHash and AnyDevice were.
+    // The values of AnyHash() and AnyDevice() when the file was written.
     int64_t any_hash = 0;
     int64_t any_device = 0;
     Trees trees;
@@ -84,12 +85,12 @@ class KernelIndex {
   size_t saved_count() const { return saved_ == nullptr ? 0 : saved_->record_count(); }
   // `position`: in records_.
   uint32_t RankOf(size_t position) const;
-  // Null: it is in a file that is damaged.
+  // Null if the record is in a file that is damaged.
   RecordPtr At(uint32_t rank) const;
   RecordPtr ReadSaved(size_t position) const;
-  // As the file has it; empty: it is in none.
+  // The record's bytes in the file; empty if it is in none.
   absl::string_view SavedBytes(uint32_t rank) const;
-  // Null: there is none of so many axes.
+  // Null if no saved tree has this number of axes.
   const PointTree* SavedTree(Key key, size_t axes) const;
   Located Locate(const Problem& problem, const std::string& target) const;
   std::vector<Key> KeysOf(const Record& record, Located& located) const;
@@ -99,7 +100,7 @@ class KernelIndex {
 
   const KernelPolicy policy_;
   std::shared_ptr<const Saved> saved_;  // null: there is no file
-  // Newer than those of the file, oldest first; those that newer ones replaced are in no tree.
+  // Newer than the records of the file, oldest first. Replaced ones are in no tree.
   std::vector<RecordPtr> records_;
   std::set<int64_t> hashes_;
   std::set<int64_t> devices_;

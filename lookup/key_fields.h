@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question beside a record, field by field of the key.
+// Compares a query with a record, field by field of the key, for explanations of an answer.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tune::lookup {
 
-// As asked for and as the record has it, in the words of tune.v1.KeyField.
+// A field: its value in the query and in the record, in the words of tune.v1.KeyField.
 struct KeyField {
   std::string name;
   std::string rule;

@@ -13,7 +13,7 @@
 namespace tune::lookup {
 namespace {
 
-// Of "cuda", "cuda:1" and "cpu"; null of a name.
+// The kind that "cuda", "cuda:1" or "cpu" names; null for a device's name.
 const DeviceProfile* KindOf(const std::string& asked) {
   for (const DeviceProfile* profile : DeviceProfiles()) {
     if (asked == profile->family) return profile;
@@ -26,7 +26,8 @@ struct Newest {
   int count = 0;                                    // of those that it is the newest of
 };
 
-// Of a kind; of any, those that were measured here.
+// The newest recorded device of a kind. For any kind (null), only devices that were measured here
+// count.
 Newest NewestOf(const DeviceProfile* kind, const SeenDevices& seen) {
   Newest newest;
   std::pair<bool, int64_t> best;
@@ -43,14 +44,14 @@ Newest NewestOf(const DeviceProfile* kind, const SeenDevices& seen) {
   return newest;
 }
 
-// Of a GPU's name, "nvidia", "h100", "80gb", ...
+// Splits a GPU's name into words: "nvidia", "h100", "80gb", ...
 std::vector<std::string> WordsOf(const std::string& name) {
   return absl::StrSplit(absl::AsciiStrToLower(name), absl::ByAnyChar(" _-"), absl::SkipEmpty());
 }
 
-// The one recorded GPU that is meant by words of its name without the maker's: "H200" of "NVIDIA
-// H200". With the maker's it is a name in full: of this device, where all words are the same. Null:
-// there is none, or several.
+// The one recorded GPU that `asked` means. Words without the maker's may be a part of the name, as
+// "H200" of "NVIDIA H200"; with the maker's, the whole name must match. Null if no GPU matches, or
+// several do.
 const SeenDevices::value_type* MeantBy(const std::string& asked, const SeenDevices& seen) {
   using Words = std::vector<std::string>;
   const Words words = WordsOf(asked);

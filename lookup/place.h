@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device a question is about that names none of the asker's host: what the records tell of
-// it. The Python package has the same rule (client/python/src/tunectl/_resolve.py); both are held
-// to tests/data/lookup_cases.json.
+// Resolves the device of a query that names no device of this host, by the devices that the records
+// know. The Python package has the same rule (client/python/src/tunectl/_resolve.py); both are
+// tested against tests/data/lookup_cases.json.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct RecordedPlace {
   std::string note;  // why this device or target, if that is not plain
 };
 
-// Of a device's name, or of an id or a kind ("cuda:1", "cuda", "cpu"), which is the newest recorded
-// device of that kind; empty: the newest that was measured here, a GPU before a CPU. Words of a
-// GPU's name do, such as "h200", where they are of one alone. What is not known is a GPU, unless
-// its name is a CPU's.
+// Resolves a device's name, an id or a kind. An id or a kind ("cuda:1", "cuda", "cpu") gives the
+// newest recorded device of that kind. An empty text gives the newest device that was measured
+// here, a GPU before a CPU. Words of a GPU's name, such as "h200", suffice if they match only one
+// GPU. An unknown name is taken for a GPU's, unless it is a CPU's.
 RecordedPlace PlaceByRecords(const std::string& asked, const SeenDevices& seen);
 
 }  // namespace tune::lookup

@@ -19,7 +19,7 @@ class PointTree {
     double distance = std::numeric_limits<double>::infinity();
     uint32_t rank = std::numeric_limits<uint32_t>::max();
 
-    // Of equally near points the one of lower rank is better: no answer depends on the layout.
+    // The lower rank is better among equally near points, so that no answer depends on the layout.
     friend auto operator<=>(const Hit&, const Hit&) = default;
   };
   // Inclusive bounds, one for each axis.
@@ -31,13 +31,13 @@ class PointTree {
   // `coordinates` has `axes` numbers for each rank; of points at one place the one of lowest rank
   // is kept. REQUIRES: no number is not-a-number.
   PointTree(size_t axes, absl::Span<const double> coordinates, std::vector<uint32_t> ranks);
-  // One that was laid out before, of its own arrays, which must outlive it. REQUIRES: `coordinates`
-  // has `axes` numbers for each rank.
+  // A tree over arrays that an earlier tree laid out; they must outlive this one. REQUIRES:
+  // `coordinates` has `axes` numbers for each rank.
   static PointTree Over(size_t axes, absl::Span<const double> coordinates,
                         absl::Span<const uint32_t> ranks);
   PointTree(PointTree&&) = default;
 
-  // The same and one point more.
+  // Returns a tree with one more point.
   PointTree With(absl::Span<const double> place, uint32_t rank) const;
 
   // The best `count` points inside the box, best first.
@@ -62,7 +62,7 @@ class PointTree {
   const size_t axes_;
   absl::Span<const uint32_t> ranks_;
   absl::Span<const double> coordinates_;  // of ranks_, in the tree's order
-  // What the two are of, unless somebody else has it.
+  // The arrays behind the two spans, unless this tree was made by Over().
   std::vector<uint32_t> own_ranks_;
   std::vector<double> own_coordinates_;
 };

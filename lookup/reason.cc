@@ -14,7 +14,7 @@
 namespace tune::lookup {
 namespace {
 
-// Enough of a hash to tell two apart by eye.
+// Enough of a hash to distinguish two by eye.
 std::string ShortHash(const std::string& hash) { return hash.substr(0, 12); }
 
 DimMatch MatchOf(const std::map<std::string, DimMatch>& dims, const std::string& name) {

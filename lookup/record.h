@@ -42,7 +42,7 @@ struct Record {
   double default_latency_ns = 0;
   uint32_t tie_count = 0;
   int64_t published_unix_ms = 0;
-  // Of the trial's sweep; not needed to publish, since its row has them.
+  // Both come from the trial's sweep. Publishing ignores them, since the sweep's row has them.
   uint64_t seed = 0;  // of the inputs
   std::vector<RecordTie> ties;
   std::string artifact;   // the digest of its file, "sha256:<hex>"; empty: none is kept

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look-up index as a file that is mapped: whoever opens it answers at once, however many records
-// there are, and what nobody asks about takes no memory. It is derived from the store and can be
-// made again at any time. It is read on the machine that wrote it.
+// A look-up index in a mapped file. Opening takes the same time however many records there are, and
+// records that no query touches take no memory. The file is derived from the store, can be rebuilt
+// at any time, and is only read on the machine that wrote it.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@
 
 namespace tune::lookup {
 
-// What a record is in the file.
+// How a record is written to the file and read back.
 struct RecordCodec {
   std::function<std::string(const Record&)> encode;
   std::function<absl::StatusOr<Record>(absl::string_view)> decode;
 };
 
-// Immutable, also where the file's name is given to another one meanwhile. Thread-safe.
+// Immutable, even if the file's name is given to another file meanwhile. Thread-safe.
 class RecordFile {
  public:
-  // NOT_FOUND: there is none; DATA_LOSS: it is no such file, or not whole.
+  // NOT_FOUND: no file. DATA_LOSS: not an index file, or truncated.
   static absl::StatusOr<std::shared_ptr<const RecordFile>> Open(const std::string& path,
                                                                 RecordCodec codec);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
-  // What is where: JSON, of index.cc and kernel_index.cc.
+  // The layout of the file: JSON, written by index.cc and kernel_index.cc.
   absl::string_view directory() const { return directory_; }
-  // DATA_LOSS: it is not within the file.
+  // DATA_LOSS if the range is not within the file.
   absl::StatusOr<absl::Span<const uint64_t>> Integers(uint64_t at, uint64_t count) const;
   absl::StatusOr<absl::Span<const uint32_t>> Ranks(uint64_t at, uint64_t count) const;
   absl::StatusOr<absl::Span<const double>> Coordinates(uint64_t at, uint64_t count) const;
   absl::StatusOr<Record> ReadRecord(uint64_t at, uint64_t bytes) const;
-  // As the codec wrote it; valid as long as the file.
+  // The bytes that the codec wrote; valid as long as the file.
   absl::StatusOr<absl::string_view> RecordBytes(uint64_t at, uint64_t bytes) const;
 
  private:
@@ -55,14 +55,15 @@ class RecordFile {
   absl::string_view directory_;
 };
 
-// Writes one beside `path` and gives it the name when it is whole and on the disk. Not thread-safe.
+// Writes a file beside `path`, and renames it to `path` once it is whole and on the disk. Not
+// thread-safe.
 class RecordFileWriter {
  public:
   static absl::StatusOr<std::unique_ptr<RecordFileWriter>> Create(const std::string& path);
-  // Removes what was not finished.
+  // Removes a file that was not finished.
   ~RecordFileWriter();
 
-  // Where it lies. Errors are told by Finish.
+  // Returns the offset of the bytes. Finish reports errors.
   uint64_t Add(absl::string_view bytes);
   template <typename T>
   uint64_t AddArray(absl::Span<const T> array) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a compiler makes of one config: a binary with the kernels that a program's steps launch, the
-// resources they take, and what each says of how it is launched.
+// The compiler's output for one config: a binary with the kernels that a program's steps launch,
+// the resources that they take, and the parameters of each.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace tune {
 
 struct ParameterFact {
   int64_t bytes = 0;
-  // A C++ type ("const float*") where the artifact tells it, or PTX's (".u64", ".b8"), in which a
-  // pointer and a 64-bit integer are one, or Triton's ("*bf16", "i32").
+  // A C++ type ("const float*") if the artifact has it, or PTX's (".u64", ".b8"), in which a
+  // pointer and a 64-bit integer are the same, or Triton's ("*bf16", "i32").
   std::string type;
-  // The arg that it takes, where the artifact tells; else args are taken in their order.
+  // The arg that it takes, if the artifact names it; else args are taken in their order.
   std::string name;
   int64_t divisor = 1;  // of the number or the address, which the code relies on
-  // Of a tensor map that the compiler decides: elements, slowest dimension first.
+  // For a tensor map whose box the compiler decides: elements, slowest dimension first.
   std::vector<int64_t> box;
   int swizzle_bytes = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ceiling: a measured limit of a device, which rates are held against.
+// A ceiling: a measured limit of a device, with which rates are compared.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tune {
 
-// What a ceiling limits. Values are stored and sent: do not renumber.
+// The resource that a ceiling limits. Values are stored and sent: do not renumber.
 enum class CeilingKind {
   kUnknown = 0,
   kDram = 1,
@@ -47,7 +47,7 @@ struct Ceiling {
 TUNE_FIELDS(Ceiling, name, value, source, kind, policy, probe, theoretical, low, high,
             process_count, telemetry, note);
 
-// Of its values: "B/s", "FLOP/s", "OP/s", "ns".
+// The unit of its values: "B/s", "FLOP/s", "OP/s", "ns".
 std::string UnitOf(const Ceiling& ceiling);
 
 }  // namespace tune

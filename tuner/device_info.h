@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device says of itself.
+// A device's description of itself.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ DeviceProfile MakeGpu() {
 }
 
 // A launch may take a second, flushing the caches before each sample takes tens of milliseconds,
-// and the noise of a host is far above a GPU's: few samples tell what can be told.
+// and a host's noise is far above a GPU's: more samples would not give more precision.
 DeviceProfile MakeHost() {
   DeviceProfile host;
   host.family = "cpu";

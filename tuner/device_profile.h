@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between kinds of devices, in one place: how their work is measured, how long it may
-// take, what they can do. Nothing else compares targets or ids by their names.
+// The differences between kinds of devices, in one place: how their work is measured, how long it
+// may take, what they can do. No other code compares targets or ids by their names.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@
 namespace tune {
 
 struct DeviceProfile {
-  // What the ids of its devices begin with: "cuda" of "cuda:0", "cpu".
+  // The prefix of its devices' ids: "cuda" of "cuda:0", "cpu".
   absl::string_view family;
   // Targets that most of its devices have, for questions that name no device.
   std::vector<std::string> common_targets;
-  // It measures on the processors that compilers use: they stand still meanwhile. Its worker runs
+  // It measures on the processors that compilers use, so compilers pause meanwhile. Its worker runs
   // variants as code of its own process.
   bool is_host = false;
   bool has_counters = false;
@@ -36,17 +36,18 @@ struct DeviceProfile {
   int run_deadline_factor = 1;      // how much longer a run may take than on a GPU
 };
 
-// Of a target ("sm_90a", "cpu") and of a device's id ("cuda:0", "cpu"). What is unknown is taken
-// for a GPU.
+// The profile of a target ("sm_90a", "cpu") and of a device's id ("cuda:0", "cpu"). Unknown ones
+// are taken for a GPU's.
 const DeviceProfile& ProfileOfTarget(absl::string_view target);
 const DeviceProfile& ProfileOfDevice(absl::string_view device_id);
 
-// What kernels are compiled for on a GPU that is known by its name alone, as the driver gives it
-// ("NVIDIA H100 80GB HBM3") or without its size; empty: it is not in the table. And all of these.
+// The compile target of a GPU by its name alone, as the driver reports it ("NVIDIA H100 80GB HBM3")
+// or without its size; empty if it is not in the table.
 std::string TargetOfGpu(absl::string_view name);
 std::vector<std::string> NamedGpuTargets();
 
-// 1 of "cuda:1"; nothing for devices that are not numbered. And back.
+// The ordinal, 1 of "cuda:1", or nullopt for devices that are not numbered; and the id of an
+// ordinal.
 std::optional<int> OrdinalOf(absl::string_view device_id);
 std::string DeviceIdOf(int ordinal);
 

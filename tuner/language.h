@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's source is written in. docs/languages.md says what adding one touches.
+// The languages of kernel sources. docs/languages.md lists the steps to add one.
 #pragma once
 
 #include <string>

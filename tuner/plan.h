@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is left of a kernel spec once a problem and a config are chosen: numbers and text that a
-// compiler and a device can use without knowing about specs or expressions.
+// A kernel spec once a problem and a config are chosen: numbers and text that a compiler and a
+// device can use without knowing about specs or expressions.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ struct CompileSymbol {
 };
 TUNE_FIELDS(CompileSymbol, variable, bytes);
 
-// What a compiler may take for granted of an argument of the launch, where the language compiles
-// for each kind of arguments.
+// Properties of a launch argument that a compiler may assume, in languages that compile for each
+// kind of arguments.
 struct ArgumentHint {
   std::string name;
   std::string type;     // "*bf16", "i32", "tensordesc<bf16[64, 64]>", as Triton calls them
@@ -87,7 +87,7 @@ struct BufferPlan {
   Role role = Role::kInput;
   Fill fill;
   std::vector<int64_t> shape;  // slowest dimension first; empty: of one dimension
-  // Of an arg that is handed over as a tensor descriptor: what one load moves. Empty: a pointer.
+  // The tile that one load moves, for an arg passed as a tensor descriptor. Empty: a pointer.
   std::vector<int64_t> block_shape;
   bool nan_padding = false;  // what lies beyond its end is NaN
 };
@@ -100,7 +100,7 @@ struct ScalarPlan {
 };
 TUNE_FIELDS(ScalarPlan, name, dtype, value);
 
-// Elements of a buffer that the user sent, or that are right for it.
+// Elements of a buffer, sent by the user: its input, or its expected result.
 struct BufferFile {
   std::string buffer;
   DType dtype = DType::kF32;
@@ -109,7 +109,7 @@ struct BufferFile {
 };
 TUNE_FIELDS(BufferFile, buffer, dtype, elements, expected);
 
-// A function on the host that computes what is right of a problem: what it is called with.
+// The call of a function on the host that computes the expected results of a problem.
 struct HostCall {
   std::vector<BufferPlan> buffers;  // inputs, in-outs and outputs, in the order of the args
   std::vector<ScalarPlan> scalars;  // dims among them
@@ -119,7 +119,7 @@ struct HostCall {
 };
 TUNE_FIELDS(HostCall, buffers, scalars, files, seed, wide);
 
-// One compilation, which makes one artifact.
+// A compilation, which makes one artifact.
 struct CompilePlan {
   Language language = Language::kCuda;
   std::string target;       // "cpu", "sm_90a"
@@ -136,7 +136,7 @@ struct CompilePlan {
   std::vector<std::string> include_roots;  // names that the operator gave to folders
   std::vector<CompileUnit> more;           // units 1, 2, ...; the source above is unit 0
   HostCall call;  // of the entry, in a language that runs on the host instead of being compiled
-  // Kernel::origin of what the text is of. What has read text of one origin reads none of another.
+  // Kernel::origin of the text. A process that has read text of one origin reads none of another.
   std::string origin;
 };
 TUNE_FIELDS(CompilePlan, language, target, source_name, source_text, headers, defines, options,
@@ -190,7 +190,7 @@ struct TolerancePlan {
 };
 TUNE_FIELDS(TolerancePlan, rtol, atol, relative_norm, mismatches);
 
-// One launch of a program, and what happens before it.
+// A launch of a program, and the zeroing before it.
 struct StepPlan {
   LaunchPlan launch;
   std::vector<ArgPlan> args;     // in the order of the entry's parameters
@@ -206,7 +206,7 @@ struct SymbolPlan {
 };
 TUNE_FIELDS(SymbolPlan, variable, unit, buffer);
 
-// What a config becomes: one compilation, and steps that run back to back. Timed from the first
+// The program of a config: one compilation, and steps that run back to back. Timed from the first
 // start, be it of a launch or of a zeroing, to the last end.
 struct ProgramPlan {
   CompilePlan compile;
@@ -214,7 +214,7 @@ struct ProgramPlan {
   std::vector<SymbolPlan> symbols;
 };
 
-// What runs.
+// A compiled program, ready to run.
 struct Program {
   std::vector<StepPlan> steps;
   std::string binary;  // of the artifact that the steps launch entries of
@@ -222,19 +222,20 @@ struct Program {
 };
 TUNE_FIELDS(Program, steps, binary, symbols);
 
-// What stays the same for every variant of a problem on one device: buffers, reference, work.
+// The parts of a problem on one device that all variants share: buffers, reference, work.
 struct ProblemPlan {
   std::vector<BufferPlan> buffers;
-  // Of one step; its output buffers have the reference's dtype. Without steps where files hold all
-  // that is right.
+  // Has one step, whose output buffers have the reference's dtype. Without steps if files hold all
+  // expected results.
   ProgramPlan reference;
-  // Instead of it: what computes on the host what is right. Without entries where there is none,
-  // and once its results are among `files`.
+  // The host-side reference, used instead of `reference`. Empty if the spec has none, or once its
+  // results were added to `files`.
   CompilePlan host_reference;
-  // Of one step. What judges a launch, in the place of comparing elements; without steps: none.
+  // Judges a launch instead of comparing elements. Has one step; without steps, elements are
+  // compared.
   ProgramPlan checker;
   std::string checker_binary;  // once it is compiled
-  // By the dtype of the tuned kernel's buffer.
+  // Indexed by the dtype of the tuned kernel's buffer.
   std::vector<std::pair<DType, TolerancePlan>> tolerances;
   std::vector<std::pair<std::string, TolerancePlan>> buffer_tolerances;  // these go first
   std::vector<BufferFile> files;
@@ -242,14 +243,16 @@ struct ProblemPlan {
   std::string origin;  // as CompilePlan::origin
 };
 
-// What a checker's steps call the reference's buffer of an output, and where it tells its faults.
+// The name that a checker's steps use for the reference's buffer of an output, and the buffer to
+// which they report faults.
 std::string ReferenceBufferName(const std::string& output);
 inline constexpr char kFaultsBuffer[] = "tune.faults";
 
-// A unit of a compilation as one of its own; 0 is the source, others are those of `more`.
+// Returns a unit of a compilation as a compilation of its own; 0 is the source, others are those of
+// `more`.
 CompilePlan PlanOfUnit(const CompilePlan& plan, size_t unit);
 
-// With what a compiler made of it.
+// Returns the compiled program of a plan and its binary.
 Program WithBinary(const ProgramPlan& plan, std::string binary);
 
 // The problem's buffer of a name; null: it has none such.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the trials of a sweep on a device have in common. Two trials are compared, and a record
-// answers, by these fields.
+// The identity that the trials of a sweep on a device share. Trials may be compared, and a record
+// answers, if these fields match.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a checker of a kernel says what is wrong. Compiled with every checker, as "tune_check.h",
-// and by those who read what it said; includes nothing.
+// The buffer to which a kernel's checker reports faults. Compiled with every checker, as
+// "tune_check.h", and by the code that reads the faults; includes nothing.
 #pragma once
 
 // A fault that a checker has found.

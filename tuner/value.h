@@ -12,14 +12,13 @@ namespace tune {
 // different alternatives are different, even 1 and 1.0.
 using Value = std::variant<bool, int64_t, double, std::string>;
 
-// As people write it: True, 64, 0.5, smem. The canonical form, used in config text and hashes.
+// The canonical form, used in config text and hashes: True, 64, 0.5, smem.
 std::string ToText(const Value& value);
 
-// As a C++ macro body: 1, 64, 0.5, smem.
+// The body of a C++ macro: 1, 64, 0.5, smem.
 std::string ToMacro(const Value& value);
 
-// As a Python literal: True, 64, 0.5, 'smem'. REQUIRES: a string has neither quotes nor
-// backslashes.
+// A Python literal: True, 64, 0.5, 'smem'. REQUIRES: a string has neither quotes nor backslashes.
 std::string ToPython(const Value& value);
 
 }  // namespace tune

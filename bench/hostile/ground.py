@@ -17,9 +17,9 @@ import time
 import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What the daemon may hold at most, in all that is done to it here.
+# The daemon's memory may not exceed this under any act.
 DAEMON_BYTES_MAX = 256 << 20
-# What may lie in the workers' folders after a sweep.
+# The workers' folders may not exceed this after a sweep.
 SCRATCH_BYTES_MAX = 256 << 20
 BOMB_BYTES = 8 << 30
 # Acts that run on end by themselves after so long.

@@ -27,7 +27,7 @@ from ground import HERE, Ground, SWEEP_SECONDS
 GPU_SWEEP_SECONDS = 480
 # A sweep that is not done by then is cancelled, and has to end within this again.
 PATIENCE_SECONDS = 3
-# What a terminal would take for a command.
+# Characters that a terminal would take for a command.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Version 2: counters of hardware, what they are multiplied by, and ceilings with their evidence.
 
--- What the counters said of one config. A later profile of the same config is another row.
+-- The counters of one config. A later profile of the same config is another row.
 CREATE TABLE profile (
   id INTEGER PRIMARY KEY,
   trial_id INTEGER REFERENCES trial (id),  -- whose time it is; NULL: timed for this profile

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Version 6: a ceiling belongs to one device, not to all of a name, and tells who else computed.
+-- Version 6: a ceiling belongs to one device, not to all of a name, and counts the computing
+-- processes.
 ALTER TABLE ceiling_measurement
   ADD COLUMN compute_processes INTEGER NOT NULL DEFAULT 0;  -- ours among them; 0: unknown
 

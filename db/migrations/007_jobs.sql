@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Version 7: one table of jobs. What sweeps and gate runs had of their life cycle moves there.
+-- Version 7: one table of jobs, to which the life cycle of sweeps and gate runs moves.
 
 -- Work for a device: kind 1 sweep, 2 gate, 3 profile, 4 bench, 5 comparison, 6 ceilings,
 -- 7 calibration. State 1 queued, 2 running, 3 done, 4 cancelled, 5 failed.

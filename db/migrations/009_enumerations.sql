@@ -24,7 +24,7 @@ ALTER TABLE gate_kernel RENAME COLUMN config_from TO config_source;
 CREATE TRIGGER gate_kernel_no_update BEFORE UPDATE ON gate_kernel
 BEGIN SELECT RAISE(ABORT, 'gate evidence is append-only'); END;
 
--- What is damaged stays as it is: reading it says so.
+-- A damaged row stays as it is: reading it reports the damage.
 UPDATE sweep SET summary = json_set(summary,
   '$.endMessage', summary ->> '$.end',
   '$.end', CASE

@@ -39,9 +39,9 @@ WHERE outcome = 3 AND (message LIKE 'the compiler was ended: %'
 CREATE TRIGGER trial_no_update BEFORE UPDATE ON trial
 BEGIN SELECT RAISE(ABORT, 'trials are append-only'); END;
 
--- Daemons published the winners of finished sweeps again when they started, among them what a
--- search had found and nobody had measured again. Those records are set aside. Ids are never given
--- twice, also where the newest record goes.
+-- At their start, daemons published the winners of finished sweeps again, among them results of a
+-- search that were never measured again. Those records are set aside. Ids are never used twice,
+-- even if the newest record goes.
 CREATE TABLE new_record (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   trial_id INTEGER NOT NULL REFERENCES trial (id),

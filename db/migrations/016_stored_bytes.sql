@@ -10,7 +10,7 @@ CREATE TABLE stored (
   artifact_bytes INTEGER NOT NULL DEFAULT 0  -- files of records' artifacts, as the daemon says
 ) STRICT, WITHOUT ROWID;
 
--- Of a kernel's spec and sources.
+-- The bytes of a kernel's spec and sources.
 ALTER TABLE kernel_owner ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 UPDATE kernel_owner SET bytes =
   (SELECT length(CAST(spec_text AS BLOB)) FROM kernel WHERE hash = kernel_hash) +
@@ -150,7 +150,7 @@ WHEN NOT EXISTS (
   JOIN pruned_job ON pruned_job.job_id = comparison.job_id WHERE compared.id = OLD.compared_id)
 BEGIN SELECT RAISE(ABORT, 'comparisons are append-only'); END;
 
--- Of trials that are gone.
+-- A trial key may be deleted once its trials are gone.
 DROP TRIGGER trial_key_no_delete;
 CREATE TRIGGER trial_key_no_delete BEFORE DELETE ON trial_key
 WHEN NOT EXISTS (SELECT 1 FROM pruned_job) OR EXISTS (SELECT 1 FROM trial WHERE key_id = OLD.id)

@@ -14,11 +14,11 @@ namespace tune::server {
 
 class AcceptLoop {
  public:
-  // Accepts a connection of the socket that has one. False: not now, since files or places are
-  // used up; it is asked again after a pause, and the client waits in the socket's queue.
+  // Accepts a connection of the socket that has one. Returns false if there are no files or places
+  // left; it is then called again after a pause, while the client waits in the socket's queue.
   using Accept = std::function<bool(int socket)>;
 
-  // UNAVAILABLE: no descriptor is left to stop it by.
+  // UNAVAILABLE if no descriptor is left for the event that stops it.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Start(std::vector<Descriptor> sockets,
                                                            Accept accept);
   ~AcceptLoop();

@@ -81,7 +81,7 @@ absl::Status CheckTimes(const TlsOptions& files, const CertificateFiles::Texts& 
                                                  " ended on ", DateText(EndOf(*certificate))));
 }
 
-// What gRPC asks at each handshake, of one server.
+// Answers gRPC's request for the certificate at each handshake of one server.
 struct Fetcher {
   const CertificateFiles* files;
   uint64_t given = 0;
@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(
   ASSIGN_OR_RETURN(const Texts texts, files->Read());
   ASSIGN_OR_RETURN(const absl::Time end, CheckPair(options, texts));
   files->Serve(texts, end);
-  // One that has ended is still served: a client that checks no dates may work on.
+  // An expired certificate is still served: a client that checks no dates may go on.
   if (const absl::Status invalid = CheckTimes(options, texts); !invalid.ok()) {
     spdlog::error("{}", invalid.ToString());
     files->state_.problem = std::string(invalid.message());
@@ -200,7 +200,7 @@ void CertificateFiles::Watch() {
   }
 }
 
-// What failed the last time is tried again: a file may be back, a certificate be valid by now.
+// Tries again files that failed the last time: a file may be back, a certificate be valid by now.
 void CertificateFiles::LookAgain() {
   std::lock_guard look(look_mutex_);
   const absl::StatusOr<Texts> texts = Read();

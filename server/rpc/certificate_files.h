@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certificate, key and authority of the TCP listeners. The files are looked at each second, and
-// new ones are served once they parse, fit and are valid; until then those of before are. gRPC
-// takes them from memory at each handshake, so that no file has to be opened for it.
+// The certificate, key and authority of the TCP listeners. The files are checked each second, and
+// new ones are served once they parse, fit and are valid; until then the earlier ones are. gRPC
+// gets them from memory at each handshake, so that no file has to be opened for it.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ class CertificateFiles {
     int64_t expires_unix_ms = 0;  // of what is served
     std::string problem;          // why the files as they are now are not served
   };
-  // As text; the authority may be empty.
+  // The files' texts; the authority may be empty.
   struct Texts {
     std::string certificate;
     std::string key;
@@ -33,18 +33,18 @@ class CertificateFiles {
     bool operator==(const Texts&) const = default;
   };
 
-  // INVALID_ARGUMENT: a file cannot be read, or the key is not the certificate's.
-  // PERMISSION_DENIED: others may read the key.
+  // INVALID_ARGUMENT if a file cannot be read, or the key is not the certificate's.
+  // PERMISSION_DENIED if others may read the key.
   static absl::StatusOr<std::unique_ptr<CertificateFiles>> Open(const TlsOptions& options);
   ~CertificateFiles();
 
-  // Clients are asked for a certificate if there is an authority, and need not have one. `this`
-  // must outlive the server.
+  // Clients are asked for a certificate if there is an authority, but may have none. `this` must
+  // outlive the server.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
-  // Looks at the files now.
+  // Checks the files now.
   void LookAgain();
   State state() const;
-  // The texts that are served, with a number that is another for each.
+  // The texts that are served, and a number that differs for each version of them.
   std::pair<uint64_t, Texts> Served() const;
   const std::string& file() const { return options_.certificate_file; }
   bool has_authority() const { return !options_.client_authority_file.empty(); }

@@ -42,7 +42,7 @@ void ClientCertificates::SetAuthority(const std::string& pem) {
   for (const Certificate& one : ParseCertificates(pem)) {
     X509_STORE_add_cert(store.get(), one.get());
   }
-  // As gRPC verifies in the handshake.
+  // Uses the flags with which gRPC verifies in the handshake.
   X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST);
   std::lock_guard lock(mutex_);
   authority_ = std::move(store);

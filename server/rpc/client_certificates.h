@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks whether a client's certificate is still valid, after its handshake: it may have ended since,
-// or the authority have been replaced, while the connection stayed open.
+// Checks whether a client's certificate is still valid after its handshake: it may have expired, or
+// the authority have been replaced, while the connection stayed open.
 #pragma once
 
 #include <openssl/x509.h>
@@ -20,12 +20,12 @@ class ClientCertificates {
  public:
   // The certificates of the authority, as PEM. Empty: none is valid.
   void SetAuthority(const std::string& pem);
-  // `leaf` and `chain` are PEM, as gRPC tells them of a connection; the chain may be empty.
+  // `leaf` and `chain` are PEM, as gRPC reports them for a connection; the chain may be empty.
   // UNAUTHENTICATED, with the reason.
   absl::Status Check(const std::string& leaf, const std::string& chain) const;
 
  private:
-  // What was found of a certificate, which holds until `until`.
+  // A certificate's verification, which holds until `until`.
   struct Finding {
     absl::Status status;
     absl::Time until;

@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kWrongTokensMax = 20;  // of a connection
 constexpr size_t kNetworkBytes = 8;       // of an IPv6 address, the part that a site is given
 
-// As gRPC writes it in a URI: "ipv6:%5B::1%5D:4242".
+// Undoes the escapes of gRPC's URIs: "ipv6:%5B::1%5D:4242".
 std::string WithoutEscapes(absl::string_view peer) {
   return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
@@ -82,7 +82,7 @@ void Connections::AddOne(int fd, Connection connection) {
   connection.fd = fd;
   connection.inode = file.st_ino;
   std::lock_guard lock(mutex_);
-  // Those that were shut are on their way out; HasRoom waits for them.
+  // Shut connections still count as open until they are closed; HasRoom waits for them.
   const auto in_use = [this] {
     return static_cast<size_t>(std::count_if(
         open_.begin(), open_.end(), [](const auto& numbered) { return !numbered.second.shut; }));

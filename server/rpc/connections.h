@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the connections of clients and keeps them within bounds, so that neither strangers nor one
-// client use up the files that the daemon may open.
+// Counts the connections of clients and limits them, so that neither strangers nor one client use
+// up the files that the daemon may open.
 //
-// A connection belongs to a stranger, known by its address, until one of its calls shows who makes
-// it; from then on it belongs to that principal. A listener adds each connection before it hands it
-// to gRPC, which owns and closes the descriptor. Beyond a bound an older connection is shut: the
-// oldest of the address with the most strangers, or the oldest of whoever has the most. So a new
-// client always finds a place, and whoever has few connections keeps them. A connection is gone
-// once its descriptor is closed or is another file.
+// A connection belongs to a stranger, known by its address, until one of its calls is
+// authenticated; from then on it belongs to that principal. A listener adds each connection before
+// it passes it to gRPC, which owns and closes the descriptor. Beyond a limit an older connection is
+// shut: the oldest of the address with the most strangers, or the oldest of the principal with the
+// most. So a new client is always admitted, and a principal with few connections keeps them. A
+// connection is gone once its descriptor is closed or is another file.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,8 +24,8 @@
 
 namespace tune::server {
 
-// How gRPC names the peer of a connection, without its percent signs: "ipv4:10.0.0.7:4242",
-// "ipv6:[::1]:4242". Empty: neither family.
+// gRPC's name of a connection's peer, without its percent signs: "ipv4:10.0.0.7:4242",
+// "ipv6:[::1]:4242". Empty for other families.
 std::string PeerName(const sockaddr_storage& address);
 // The host of a peer that gRPC names, for quotas and logs: "10.0.0.7", the network of an IPv6 host
 // ("2001:db8:1:2::/64"), or "a unix socket".
@@ -40,17 +40,18 @@ class Connections {
   };
   explicit Connections(const Bounds& bounds) : bounds_(bounds) {}
 
-  // False: connections that were shut are still open; ask again a little later.
+  // Returns false while shut connections are still open; ask again a little later.
   bool HasRoom();
-  // Of a stranger. `peer` is how gRPC will name it.
+  // Adds a stranger's connection. `peer` is gRPC's name for it.
   void Add(int fd, absl::string_view peer);
-  // Of a principal that is known already.
+  // Adds the connection of a principal that is already known.
   void Add(int fd, absl::string_view peer, const std::string& principal);
-  // A call of the peer has shown who makes it.
+  // Assigns the peer's connection to the principal that one of its calls authenticated.
   void Identify(absl::string_view peer, const std::string& principal);
-  // The peer's call had a token that is not taken. Shuts the connection after a number of them.
+  // Notes that a call of the peer had an invalid token. Shuts the connection after a number of
+  // them.
   void NoteWrongToken(absl::string_view peer);
-  // gRPC closes the connection once it sees that it ended.
+  // Shuts the peer's connection. gRPC closes it once it sees that it ended.
   void Shut(absl::string_view peer);
 
   struct Counts {
@@ -77,7 +78,7 @@ class Connections {
   // REQUIRES, as all below: mutex_ is held.
   Connection* Find(absl::string_view peer);
   void Shut(Connection& connection);
-  // The oldest of the owner that has the most, of strangers or of all.
+  // Shuts the oldest connection of the owner that has the most, among strangers or among all.
   void ShutOldest(bool strangers_only);
   void ForgetClosed();
   size_t Strangers() const;

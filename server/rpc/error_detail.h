@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client can act on, attached to a status where the error is born; ToGrpc carries it.
+// Error details on which a client can act, attached to a status where the error occurs. ToGrpc
+// transmits them.
 #pragma once
 
 #include <utility>
@@ -17,7 +18,7 @@ inline absl::Status WithReason(absl::Status status, v1::ErrorReason reason) {
   return WithDetail(std::move(status), detail);
 }
 
-// Of an error that says where: "softmax.textproto:12:9: ...".
+// Adds the place to an error whose message names it: "softmax.textproto:12:9: ...".
 absl::Status WithPlace(absl::Status status);
 
 }  // namespace tune::server

@@ -35,8 +35,8 @@ absl::Status Busy(const std::string& why) {
 
 }  // namespace
 
-// Neither takes the processor from a thread that has just woken up, nor much of it beside one that
-// computes. Where it is refused, all threads are alike.
+// Neither takes the processor from a thread that has just woken up, nor much of it from one that
+// computes. If the system refuses it, all threads are alike.
 void LowerThisThread() {
   const sched_param none = {};
   (void)sched_setscheduler(0, SCHED_BATCH, &none);

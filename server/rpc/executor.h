@@ -2,11 +2,11 @@
 // Threads for RPC handlers that may block (SQLite, workers) or compute, so that gRPC's own threads
 // do neither.
 //
-// An executor is shared by principals: each task is its caller's (server/supervision/acting_for.h),
-// and the next one that runs is that of the caller who has the fewest threads, and among equals of
-// the one who was served the longest time ago. Nobody but operators has all threads or all of the
+// Principals share an executor: each task belongs to its caller (server/supervision/acting_for.h).
+// The next task to run is that of the caller with the fewest running threads, and among equals of
+// the one that was served the longest time ago. Only operators may use all threads or all of the
 // queue. A caller's share is the thread while its task runs, and a place until its answer was sent:
-// one that does not read its answers waits for its own next ones, and makes nobody else wait.
+// a caller that does not read its answers delays only its own next ones.
 #pragma once
 
 #include <atomic>
@@ -26,36 +26,35 @@
 
 namespace tune::server {
 
-// From now on the calling thread gives way to all others.
+// Lowers the priority of the calling thread below all others'.
 void LowerThisThread();
 
 // Thread-safe. Threads start when they are first needed.
 class Executor {
  public:
-  // Threads of low priority get a processor when no other thread of the daemon wants it.
+  // A thread of low priority runs when no other thread of the daemon wants the processor.
   enum class Priority { kNormal, kLow };
   using Ticket = uint64_t;
 
-  // A principal that is no operator has at most `threads_per_principal` of the threads; 0: three
+  // A principal that is no operator uses at most `threads_per_principal` of the threads; 0: three
   // quarters of them.
   Executor(size_t threads_max, size_t queue_max, Priority priority = Priority::kNormal,
            size_t threads_per_principal = 0);
   ~Executor() { Stop(); }
 
-  // RESOURCE_EXHAUSTED when the queue is full, or the caller's part of it; UNAVAILABLE after
-  // BeginStop. The task runs for whom the calling thread acts.
+  // Queues a task, which runs for the calling thread's sharer. RESOURCE_EXHAUSTED if the queue, or
+  // the caller's part of it, is full; UNAVAILABLE after BeginStop.
   absl::StatusOr<Ticket> Run(std::function<void()> task);
-  // Takes a task out of the queue. False if it runs or has run.
+  // Removes a task from the queue. Returns false if it runs or has run.
   bool Drop(Ticket ticket);
-  // The place of the task that calls: while it is held, the caller has one less for others. A task
-  // that does not ask for it gives it back when it ends. Null outside of a task. The executor must
-  // outlive it.
+  // The place of the calling task: while it is held, its caller has one place less. A task that
+  // does not take it returns it when it ends. Null outside of a task. The executor must outlive it.
   using Place = std::shared_ptr<void>;
   static Place ThisPlace();
-  // Nothing more is taken; what runs may ask whether it should end.
+  // Accepts no more tasks; a running task may check stopping() to end early.
   void BeginStop();
   bool stopping() const { return stopping_; }
-  // The same, then runs what is queued and joins the threads.
+  // BeginStop, then runs the queued tasks and joins the threads.
   void Stop();
 
  private:
@@ -97,8 +96,8 @@ class Executor {
   uint64_t served_ = 0;
 };
 
-// The daemon's. A call is run by the executor of what it may wait for, so that it never waits for
-// what it has nothing to do with.
+// The daemon's executors. There is one for each thing a call may block on, so that calls waiting
+// for a device never delay calls that read the store.
 struct Executors {
   Executor reads{/*threads_max=*/8, /*queue_max=*/256};    // of the store
   Executor waiting{/*threads_max=*/24, /*queue_max=*/128,  // for a space, a device to be probed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// absl::Status as gRPC has it.
+// Converts absl::Status to gRPC's status.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tune::server {
 
-// The codes have the same names and numbers. Payloads (server/rpc/error_detail.h) go along.
+// The codes have the same names and numbers. Payloads (server/rpc/error_detail.h) are transmitted.
 inline grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   v1::ErrorStatus details;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unary call that ends when something else has ended. No thread waits for it.
+// A unary call that ends when another event has ended. No thread waits for it.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@ namespace tune::server {
 // Thread-safe. The request and the response live until End.
 class LaterCall : public grpc::ServerUnaryReactor {
  public:
-  // Lives until gRPC and whoever holds the pointer are done with it.
+  // Lives until gRPC and all holders of the pointer are done with it.
   static std::shared_ptr<LaterCall> Make() {
     std::shared_ptr<LaterCall> call(new LaterCall());
     call->self_ = call;
     return call;
   }
 
-  // The first call counts.
+  // Only the first call counts.
   void End(const absl::Status& status) {
     {
       std::lock_guard lock(mutex_);
@@ -32,8 +32,8 @@ class LaterCall : public grpc::ServerUnaryReactor {
     }
     Finish(ToGrpc(status));
   }
-  // Called once if the client leaves before the end, or its deadline passes; at once if it has.
-  // Must not block. The call still needs its End.
+  // Registers a function that is called once if the client leaves before the end, or its deadline
+  // passes; at once if that has happened. It must not block. The call still needs its End.
   void OnLeave(std::function<void()> leave) {
     {
       std::lock_guard lock(mutex_);

@@ -25,7 +25,7 @@ bool SomebodyAnswers(const sockaddr_un& name) {
   return connected;
 }
 
-// A socket that is there may be replaced. Anything else is somebody's, also a link to a socket.
+// An existing socket may be replaced. Any other file, also a link to a socket, is not ours.
 absl::Status CheckReplaceable(const std::string& path) {
   struct stat state = {};
   if (lstat(path.c_str(), &state) != 0) {

@@ -16,13 +16,13 @@ namespace tune::server {
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
-// Null: it does not parse. A key with a password does not.
+// Null if it does not parse. A key with a password does not.
 Certificate ParseCertificate(const std::string& pem);
 Key ParseKey(const std::string& pem);
-// All of a bundle, up to the first that does not parse.
+// The certificates of a bundle, up to the first that does not parse.
 std::vector<Certificate> ParseCertificates(const std::string& pem);
 
-// From and until when a certificate is valid; the infinite past if it does not say.
+// The time from which and until which a certificate is valid; the infinite past if it has none.
 absl::Time BeginOf(const X509& certificate);
 absl::Time EndOf(const X509& certificate);
 

@@ -43,7 +43,7 @@ absl::Status SendNoSessionTickets() {
   std::string host = file == nullptr ? "" : absl::StrCat(".include = ", file.get(), "\n");
   const Config there = Parse(host);
   if (there == nullptr) host.clear();
-  // What the host says of TLS, and one line more. A section that is named again goes on.
+  // Adds one line to the host's TLS configuration. A section that is named again is continued.
   const std::string loaded = Find(there, nullptr, "openssl_conf", "tune_host");
   const std::string names = Find(there, loaded.c_str(), "ssl_conf", "tune_names");
   const std::string defaults = Find(there, names.c_str(), "system_default", "tune_defaults");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts TCP connections and hands them to gRPC, which does the TLS. gRPC's own listener has no
-// bound of connections, so a crowd of strangers would use up the files that the daemon may open.
+// Accepts TCP connections and passes them to gRPC, which does the TLS. gRPC's own listener has no
+// limit of connections, so a crowd of strangers would use up the files that the daemon may open.
 //
-// Bind takes the address, before anything else is started; clients wait in its queue until Start.
+// Bind takes the address before anything else is started; clients wait in its queue until Start.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ namespace tune::server {
 
 class TcpListener {
  public:
-  // "<host>:<port>": all addresses of the host; port 0: one that is free. INVALID_ARGUMENT: it is
-  // no address; FAILED_PRECONDITION: it cannot be listened at, with why.
+  // "<host>:<port>" binds all addresses of the host; port 0 chooses a free one. INVALID_ARGUMENT if
+  // it is no address; FAILED_PRECONDITION, with the reason, if it cannot be bound.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address);
 
   // Both must outlive the listener, and gRPC's server be started.
   absl::Status Start(grpc::experimental::ExternalConnectionAcceptor& acceptor,
                      Connections& connections);
-  // What clients connect to, with the port that was chosen.
+  // The address to which clients connect, with the port that was chosen.
   const std::string& address() const { return address_; }
 
  private:

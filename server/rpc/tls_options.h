@@ -9,7 +9,7 @@ namespace tune::server {
 struct TlsOptions {
   std::string certificate_file;
   std::string key_file;
-  // Clients' certificates are those that it has signed; empty: clients are asked for none.
+  // The authority that must have signed clients' certificates; empty: clients are asked for none.
   std::string client_authority_file;
 };
 

@@ -58,7 +58,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
     const Cancelled cancelled = [this] { return cancelled_ || Expired() || executor_.stopping(); };
     absl::Status status = WhyEnded();
     if (status.ok()) status = Contained([&] { return handle(cancelled); });
-    // What was asked to end says that it was cancelled, not why.
+    // A cancelled handler reports that it was cancelled, not why.
     if (absl::IsCancelled(status) && Expired()) status = WhyEnded();
     {
       std::lock_guard lock(mutex_);

@@ -14,11 +14,11 @@
 
 namespace tune::server {
 
-// Finishes the call with what `handle` returns. The response must be filled in before it returns.
+// Finishes the call with the result of `handle`, which must fill in the response before it returns.
 //
-// A call whose client has gone, or whose deadline has passed, is taken out of the executor's queue.
-// One that runs by then is asked to end: `cancelled` says so, as it does when the daemon stops.
-// `cap` is the longest that a call may take, whatever its deadline.
+// A call whose client has left, or whose deadline has passed, is removed from the executor's queue.
+// If it already runs, `cancelled` returns true, as it does when the daemon stops. `cap` is the
+// longest that a call may take, whatever its deadline.
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const absl::Status& status);
 grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerContext* context,
                                    std::function<absl::Status()> handle);
@@ -28,8 +28,8 @@ grpc::ServerUnaryReactor* AnswerOn(Executor& executor, grpc::CallbackServerConte
 
 // The call's deadline as a time of SteadyNow, but no later than `cap` from now.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Duration cap);
-// The time that is left until a deadline of gRPC, by the clock that nobody sets. It cannot be
-// compared with absl::Now(), which does not notice for up to two seconds that the clock was set.
+// The time left until a deadline of gRPC, by the monotonic clock. It cannot be compared with
+// absl::Now(), which notices up to two seconds late that the clock was set.
 absl::Duration TimeLeft(gpr_timespec deadline);
 
 }  // namespace tune::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts connections at a unix socket and hands them to gRPC, which itself does not tell who is at
-// the other end.
+// Accepts connections at a unix socket and passes them to gRPC, after it has recorded the peer's
+// user, which gRPC does not report.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,18 +24,18 @@ struct UnixSocketOptions {
   std::string group;   // the socket's, by name or number; empty: the daemon's
 };
 
-// The number of a group. INVALID_ARGUMENT: there is no such group.
+// The number of a group. INVALID_ARGUMENT if there is no such group.
 absl::StatusOr<gid_t> GroupNumber(const std::string& group);
 
 class UnixListener {
  public:
-  // Listens when it returns; a socket that nobody answers at is replaced. All must outlive the
-  // listener, and the server be started. FAILED_PRECONDITION: a daemon listens there, or it cannot
-  // be listened there.
+  // Listens when it returns, and replaces a socket on which no process listens. All must outlive
+  // the listener, and the server must be started. FAILED_PRECONDITION if a daemon listens there, or
+  // the path cannot be bound.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Start(const UnixSocketOptions& options,
                                                              grpc::Server& server, UnixPeers& peers,
                                                              Connections& connections);
-  // Takes no further connections, and removes the socket if it is still ours.
+  // Accepts no further connections, and removes the socket if it is still this listener's.
   ~UnixListener();
 
  private:
@@ -43,8 +43,8 @@ class UnixListener {
                Connections& connections);
 
   bool Accept(int socket);
-  // Under a number that no connection had for long, so that a call of one that is dying cannot be
-  // taken for its successor's.
+  // Moves a connection to a descriptor number that was unused for long, so that a call of a dying
+  // connection cannot be taken for its successor's.
   Descriptor MoveUp(Descriptor connection);
 
   const std::string path_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is at the other end of each unix socket connection, as the kernel told when it was made.
+// The user at the other end of each unix socket connection, as the kernel reported it at its start.
 #pragma once
 
 #include <sys/types.h>
@@ -20,18 +20,19 @@ struct UnixPeer {
   std::string name;           // of the user; "uid:1000" where there is no such user
 };
 
-// "uid:1000" where the user database has no such user.
+// "uid:1000" if the user database has no such user.
 std::string UserName(uid_t uid);
 
-// By descriptor: gRPC calls the peer of a connection that was handed over "fd:13". Thread-safe.
+// Peers by descriptor: gRPC names the peer of a connection that was passed to it "fd:13".
+// Thread-safe.
 class UnixPeers {
  public:
-  // Of a connection that gRPC does not have yet.
+  // Records the peer of a connection before gRPC gets it.
   void Set(int fd, UnixPeer peer) {
     std::lock_guard lock(mutex_);
     peers_[fd] = std::move(peer);
   }
-  // Of what gRPC says the peer is; nothing for another kind of connection.
+  // The peer of gRPC's name; nullopt for another kind of connection.
   std::optional<UnixPeer> Find(absl::string_view grpc_peer) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For work that reads or computes piece by piece for a call: asks between the pieces.
+// For work that reads or computes in pieces for a call: checks between the pieces.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,7 +7,7 @@
 
 namespace tune::server {
 
-// CANCELLED once nobody waits for the result any more. `cancelled` may be empty.
+// CANCELLED once the result is no longer wanted. `cancelled` may be empty.
 inline absl::Status CheckWanted(const Cancelled& cancelled) {
   if (!cancelled || !cancelled()) return absl::OkStatus();
   return absl::CancelledError("nobody waits for the answer any more");

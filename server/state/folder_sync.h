@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes names durable. A file that was written, synced and renamed is whole after a loss of power,
-// but its folder may still have the old name, or none: the folder is a file of its own, which
-// nobody has synced.
+// but its folder may still have the old name, or none: the folder is a file of its own, which must
+// be synced too.
 #pragma once
 
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 namespace tune::server {
 
-// Syncs the folder that a path lies in, after a file got that name. 0, or an error number. A file
-// system that cannot sync folders is left alone.
+// Syncs the folder of a path, after a file got that name. Returns 0 or an error number. A file
+// system that cannot sync folders is not an error.
 inline int SyncFolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);

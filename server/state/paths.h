@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the daemon keeps its state.
+// The folders of the daemon's state and of temporary files.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace tune::server {
 
-// $TUNE_STATE_DIR, else $XDG_STATE_HOME/tunectl, else /var/lib/tunectl for root, else
+// Returns $TUNE_STATE_DIR, else $XDG_STATE_HOME/tunectl, else /var/lib/tunectl for root, else
 // ~/.local/state/tunectl. FAILED_PRECONDITION if there is no home either.
 absl::StatusOr<std::string> DefaultStateDir();
 
 // Creates a folder and its parents; the last one is private (0700) if it is created here.
 absl::Status MakePrivateDir(const std::string& path);
 
-// A folder for temporary files ($TMPDIR, else /tmp), ours alone, which goes with all that is in it.
+// A private folder for temporary files in $TMPDIR, else /tmp. The destructor removes it with its
+// content.
 class PrivateFolder {
  public:
   static absl::StatusOr<PrivateFolder> Make();

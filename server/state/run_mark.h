@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells a daemon whether the one before it ended in order: an empty file lies in the state folder
-// while a daemon runs. Removing a file takes no space, so this holds on a full disk too, where a
-// daemon cannot store that the sweeps which it stopped are to be queued again.
+// Detects whether the last daemon was killed: an empty file lies in the state folder while a daemon
+// runs. Removing a file takes no space, so this works on a full disk too, where a daemon cannot
+// store that the sweeps which it stopped are to be queued again.
 #pragma once
 
 #include <string>
@@ -11,13 +11,12 @@ namespace tune::server {
 // Not thread-safe. REQUIRES: this process owns the state folder.
 class RunMark {
  public:
-  // Leaves the mark. A mark that cannot be left is logged: the next daemon takes this one's end for
-  // one in order.
+  // Leaves the mark. Logs a failure: the next daemon then takes this one's end for an orderly one.
   explicit RunMark(const std::string& state_dir);
 
-  // No daemon was killed here since the last one that ended in order.
+  // Whether the last daemon here ended in order.
   bool ended_in_order() const { return ended_in_order_; }
-  // This daemon ends in order: what ran was stopped by it. Idempotent.
+  // Records that this daemon ends in order: it stopped its jobs itself. Idempotent.
   void EndInOrder();
 
  private:

@@ -142,7 +142,7 @@ std::vector<Entry> ListEntries(const std::string& dir) {
   return entries;
 }
 
-// What a function on the host computes follows from what it is given.
+// The result of a function on the host depends on its arguments, so they are part of the key.
 void AppendCall(std::string& text, const HostCall& call) {
   AppendField(text, absl::StrCat(call.seed, " ", ToText(call.wide)));
   AppendField(text, absl::StrCat(call.buffers.size()));

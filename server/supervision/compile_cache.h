@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Artifacts on disk, found again by what they were made from. One file an entry, so that a
-// crash loses at most the entry being written, and damage is noticed and costs one compile.
+// Artifacts on disk, found by a hash of their compile's inputs. Each entry is a file of its own, so
+// that a crash loses at most the entry being written, and a damaged entry is detected and costs one
+// compile.
 #pragma once
 
 #include <algorithm>
@@ -20,30 +21,31 @@
 
 namespace tune::server {
 
-// SHA-256, hex, over everything that decides what comes out of a compile: whose text it is,
-// language and target, the source and the headers with their names, defines, options and entries in
-// order, the compiler's version and the format of what is kept. So what text of one origin had a
-// compiler say is never taken for what it says of another's.
+// SHA-256, hex, over all inputs of a compile: the origin of the text, language and target, the
+// source and the headers with their names, defines, options and entries in order, the compiler's
+// version and the format of the entry. With the origin among them, a result compiled from one
+// kernel's text never answers for another's.
 std::string CompileKey(const CompilePlan& plan, const std::string& compiler_version);
 
 // Thread-safe, also between processes that share the folder.
 class CompileCache {
  public:
-  // Creates the folder if it is not there.
+  // Creates the folder if it does not exist.
   static absl::StatusOr<std::unique_ptr<CompileCache>> Open(
       const std::string& dir, int64_t bytes_max = Limits().cache_bytes);
 
-  // Nothing if it is not there or damaged; a damaged entry is removed. A hit counts as a use.
+  // Returns nullopt if the entry is missing or damaged; a damaged entry is removed. A hit counts as
+  // a use.
   std::optional<Artifact> Get(const std::string& key);
   // Durable when it returns. Over the size limit, the entries unused for longest are removed.
   absl::Status Put(const std::string& key, const worker::v1::Artifact& artifact);
 
-  // Removes every entry, also those of earlier formats; how many bytes they had. UNAVAILABLE: some
-  // could not be removed.
+  // Removes every entry, also those of earlier formats, and returns the bytes removed. UNAVAILABLE
+  // if some could not be removed.
   absl::StatusOr<int64_t> Clear();
 
   int64_t bytes();
-  // The same without a wait: 0 until they have been counted.
+  // Like bytes(), but never waits: 0 until the entries have been counted.
   int64_t known_bytes() const { return std::max<int64_t>(0, bytes_); }
 
  private:

@@ -118,7 +118,7 @@ absl::StatusOr<uint64_t> CompileOnly(const Kernel& kernel, const Problem& proble
   if (problem_plan.ok() && !problem_plan->checker.steps.empty()) {
     collector.Submit(kChecker, problem_plan->checker);
   }
-  // It is called: nothing else tells whether it can be.
+  // Calls the host-side reference: nothing else shows whether it can be called.
   if (problem_plan.ok() && !problem_plan->host_reference.entries.empty()) {
     collector.Submit(kReference, {.compile = problem_plan->host_reference});
   }

@@ -280,7 +280,7 @@ void CompilePool::Loop(Slot& slot) {
     Leave(*job);
     changed_.notify_all();
     if (slot.process == nullptr || slot.process->alive()) continue;
-    // Killed for a job that was withdrawn: whoever withdrew it need not wait for its end.
+    // Killed for a job that was withdrawn, whose caller need not wait for the worker's end.
     lock.unlock();
     slot.process.reset();
     lock.lock();
@@ -358,7 +358,7 @@ absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const Com
                 SteadyNow() - start);
 }
 
-// Nothing if the answer makes no sense.
+// Returns nullopt if the answer does not parse.
 std::optional<CompileResult> CompilePool::Answered(Slot& slot, const CompilePlan& plan,
                                                    worker::v1::WorkerReply& reply) {
   if (reply.status_code() == static_cast<int>(absl::StatusCode::kResourceExhausted)) {
@@ -383,7 +383,8 @@ std::optional<CompileResult> CompilePool::Answered(Slot& slot, const CompilePlan
   return result;
 }
 
-// What has read text of one origin reads none of another: it may do what that text has it do.
+// A worker compiles for one origin only: text of one origin may have taken over the process, and
+// must not read another's.
 absl::Status CompilePool::EnsureWorkerFor(Slot& slot, const std::string& origin,
                                           const Cancelled& cancelled) {
   if (slot.compiles > 0 && slot.origin != origin) EndWorker(slot);
@@ -439,7 +440,7 @@ absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
 // A worker that was killed leaves its temporary files behind.
 void CompilePool::EndWorker(Slot& slot) {
   slot.process.reset();
-  // What cannot be removed is in nobody's way: the next worker has another folder.
+  // A folder that cannot be removed does no harm: the next worker uses another one.
   if (!slot.scratch.empty()) RemoveFolder(slot.scratch);
   slot.scratch.clear();
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles many variants at once, each in a worker process of its own, so that one that hangs,
-// crashes or eats the memory costs nobody else anything. Asks the compile cache first.
+// Compiles many variants at once. Each runs in a worker process of its own, so that a compile that
+// hangs, crashes or exhausts memory delays no other. The compile cache is asked first.
 //
-// Workers are shared by turns of whom the variants are for (acting_for.h), however many each of
-// them has queued. A call that is no operator's and has no device, such as a kernel check, never
-// has all of them: while it compiles, jobs that have a device go on.
+// Submit() queues a compile, and a thread of the pool (a Slot) runs it in that thread's worker and
+// calls back. Each slot keeps its worker for further compiles of the same origin, and replaces it
+// after a failure, a number of compiles, or when it grew too large.
+//
+// Principals take turns (acting_for.h), however many compiles each has queued. Calls without a
+// device from anyone but an operator, such as a kernel check, never use all workers, so that jobs
+// that have a device go on meanwhile.
 #pragma once
 
 #include <atomic>
@@ -52,11 +56,12 @@ struct CompilePoolOptions {
   CompileCache* cache = nullptr;  // must outlive the pool; null: none
   absl::Duration deadline = absl::Seconds(60);
   absl::Duration start_deadline = absl::Seconds(30);
-  // For so long it is taken as said that there is no compiler: each try starts a process.
+  // A missing compiler is looked for again only after this time, since each try starts a process.
   absl::Duration missing_kept = absl::Minutes(5);
   absl::Duration idle_stop = absl::Seconds(60);  // a worker unused for so long is stopped
   int compiles_per_worker = 500;
-  // A worker compiles for one origin alone. While others wait, it is kept for one so long.
+  // A worker compiles for one origin alone. If others wait, an origin keeps its worker for this
+  // long.
   absl::Duration origin_turn = absl::Seconds(2);
   int64_t resident_bytes_max = int64_t{3} << 29;  // a worker grown beyond this is replaced
 };
@@ -65,12 +70,12 @@ struct CompileResult {
   // kOk, kCompileFailed, kInvalidConfig or kCompileTimeout.
   Artifact artifact;
   bool cached = false;
-  // It compiled, but the steps of its program cannot launch it: kInvalidConfig, and the log says
-  // why. Set by Compilers.
+  // It compiled, but the steps of its program cannot launch it: kInvalidConfig, with the reason in
+  // the log. Set by Compilers.
   bool misfit = false;
-  // It did not compile, and that is not the compiler's word: as Trial::may_pass.
+  // It did not compile, and the failure is not the compiler's verdict: as Trial::may_pass.
   bool may_pass = false;
-  // Of its program, as they launch the artifact. Set by Compilers.
+  // The program's steps and symbols, adapted to the artifact. Set by Compilers.
   std::vector<StepPlan> steps;
   std::vector<SymbolPlan> symbols;
 };
@@ -78,33 +83,33 @@ struct CompileResult {
 // Thread-safe.
 class CompilePool {
  public:
-  // Called on a thread of the pool. Not OK: no compiler can be had (UNAVAILABLE, with what to do).
+  // Called on a thread of the pool. Not OK if there is no compiler (UNAVAILABLE, with what to do).
   using Done = std::function<void(absl::StatusOr<CompileResult>)>;
 
   explicit CompilePool(CompilePoolOptions options);
   ~CompilePool();
 
-  // The compilers' own word, one for each language, asked once of the first worker. UNAVAILABLE if
-  // there is none, which is remembered for some minutes.
+  // The compilers of the worker, one for each language. The first worker is asked once. UNAVAILABLE
+  // if there is none; this result is reused for `missing_kept`.
   absl::StatusOr<std::vector<CompilerInfo>> Compilers(const Cancelled& cancelled = {});
-  // Of one language; UNIMPLEMENTED if the worker has no compiler of it.
+  // The compiler of one language; UNIMPLEMENTED if the worker has none.
   absl::StatusOr<CompilerInfo> Info(Language language, const Cancelled& cancelled = {});
 
-  // The next one who asks has it tried again whether there is a compiler.
+  // Makes the next call look for a compiler again.
   void ForgetMissing();
 
-  // Queues a compile. `owner` is whom Withdraw names.
-  // The calling thread's sharer is whose turn it takes; `done` is called acting for it.
+  // Queues a compile. `owner` identifies it to Withdraw. It takes its turn for the calling thread's
+  // sharer, and `done` is called acting for that sharer.
   void Submit(const void* owner, CompilePlan plan, Done done);
-  // Submits and waits. CANCELLED within 50 ms of `cancelled` saying so.
+  // Submits and waits. Returns CANCELLED within 50 ms of `cancelled`.
   absl::StatusOr<CompileResult> Compile(const CompilePlan& plan, const Cancelled& cancelled);
-  // Drops everything queued by `owner` and kills what runs for it. Afterwards none of its callbacks
-  // runs, now or later. Takes at most 50 ms or so.
+  // Drops everything queued by `owner` and kills its running compiles. None of its callbacks runs
+  // afterwards. Takes about 50 ms at most.
   void Withdraw(const void* owner);
 
-  // Between Pause and Resume no compile runs: a measurement on this host's CPU wants it quiet.
-  // Pauses nest. CANCELLED if `cancelled` ends the wait for the running ones; then it is not
-  // paused.
+  // Between Pause and Resume no compile runs, so that a measurement on this host's CPU is not
+  // disturbed. Pauses nest. Returns CANCELLED, and does not pause, if `cancelled` ends the wait for
+  // running compiles.
   absl::Status Pause(const Cancelled& cancelled);
   void Resume();
 
@@ -135,7 +140,7 @@ class CompilePool {
     std::thread thread;
   };
 
-  // Those of a principal's jobs and those of its calls are two.
+  // The share of a principal. Its jobs and its calls have separate shares.
   struct Share {
     int queued = 0;
     int running = 0;
@@ -147,7 +152,7 @@ class CompilePool {
   // These REQUIRE: mutex_ is held.
   void StartSlotFor(const Job& job);
   bool MayRun(const Job& job) const;
-  // The one that a slot's worker compiles next; the end: none may run now.
+  // The job that the slot's worker compiles next; the end of the queue if none may run now.
   Queue::iterator NextJob(const Slot& slot);
   Share& ShareOf(const Job& job) { return shares_[{job.sharer.has_reserve, job.sharer.name}]; }
   void Leave(const Job& job);
@@ -191,11 +196,11 @@ class CompilePool {
   absl::Time missing_until_ = absl::InfinitePast();
 };
 
-// Holds the compilers of some pools still while it lives.
+// Pauses the compilers of some pools during its life.
 class CompilePause {
  public:
   CompilePause() = default;  // holds none
-  // CANCELLED as CompilePool::Pause.
+  // CANCELLED like CompilePool::Pause.
   static absl::StatusOr<CompilePause> Take(const std::vector<CompilePool*>& pools,
                                            const Cancelled& cancelled);
   CompilePause(CompilePause&& other) noexcept : pools_(std::exchange(other.pools_, {})) {}

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who compiles what. A plan goes to the compiler of its own language and target: a kernel and its
-// reference may be of two languages. What was made is held against the steps that launch it, here
-// and for everybody.
+// Routes each plan to the compiler of its language and target: a kernel and its reference may be of
+// two languages. Every artifact is then compared with the steps that launch it, so that no caller
+// launches a misfit.
+//
+//   ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(program, cancelled));
+//   if (result.artifact.outcome == Outcome::kOk) { ... }  // result.steps launch it
 #pragma once
 
 #include <cstdint>
@@ -23,12 +26,12 @@ struct Toolchain {
   bool searches = false;  // its program looks for a Python before it tells its versions
   std::vector<Language> languages;
   std::unique_ptr<CompilePool> pool;
-  // Workers that make, of a source in the first of the languages, the text in the second of them
-  // that `pool` compiles. Null: `pool` compiles them all.
+  // Workers that compile a source in the first language to text in the second, which `pool`
+  // compiles. Null if `pool` compiles all languages.
   std::unique_ptr<CompilePool> front = nullptr;
 };
 
-// What compiles a language, or why nothing does.
+// The compiler of a language, or the reason why there is none.
 struct LanguageCompiler {
   Language language = Language::kCuda;
   absl::StatusOr<CompilerInfo> info = absl::UnknownError("not asked");
@@ -37,64 +40,65 @@ struct LanguageCompiler {
 // Thread-safe once the last toolchain is added.
 class Compilers {
  public:
-  // Called on a thread of a pool, or at once where nothing compiles the program's language.
+  // Called on a thread of a pool, or at once if no compiler takes the program's language.
   using Done = CompilePool::Done;
 
   void Add(Toolchain toolchain) { toolchains_.push_back(std::move(toolchain)); }
 
   // The pool that compiles a language for a target. UNAVAILABLE in a build without CUDA;
-  // UNIMPLEMENTED, with what there is, where no compiler takes that language for that target.
+  // UNIMPLEMENTED, with the languages and targets there are, if no compiler takes that pair.
   absl::StatusOr<CompilePool*> PoolFor(Language language, const std::string& target) const;
-  // The compiler of a language for a target; its version is what keys have. As PoolFor, and
-  // UNAVAILABLE if it cannot be had.
+  // The compiler of a language for a target; its version is part of trial keys. Errors as PoolFor,
+  // and UNAVAILABLE if it does not start.
   absl::StatusOr<CompilerInfo> Info(Language language, const std::string& target,
                                     const Cancelled& cancelled = {}) const;
   // Every pool that compiles for a target.
   std::vector<CompilePool*> PoolsFor(const std::string& target) const;
-  // Those whose programs tell their versions at once: none has to look for a Python first.
+  // The pools whose programs report their versions at once, without looking for a Python first.
   std::vector<CompilePool*> PromptPoolsFor(const std::string& target) const;
-  // Of every language that this installation has a program for, where it is for the target.
+  // The compiler of every language that this installation has a program for on the target.
   std::vector<LanguageCompiler> Languages(const std::string& target,
                                           const Cancelled& cancelled = {}) const;
   // Every target that a language can be compiled for on this host.
   std::vector<std::string> Targets(Language language) const;
 
-  // As the pool's calls of these names. The result has the program's steps as they launch what was
-  // made of it; if they cannot, it is a misfit.
+  // Like the calls of CompilePool. The result has the program's steps, adapted to the artifact; it
+  // is a misfit if they cannot launch it.
   void Submit(const void* owner, const ProgramPlan& program, Done done) const;
   absl::StatusOr<CompileResult> Compile(const ProgramPlan& program,
                                         const Cancelled& cancelled) const;
   void Withdraw(const void* owner) const;
-  // The binary of a problem's reference, whose steps become those that launch it; empty where files
-  // hold all that is right. INVALID_ARGUMENT, with the log: it does not compile, or its steps do
-  // not fit it.
+  // Returns the binary of a problem's reference, and adapts the reference's steps to it; empty if
+  // files hold all expected results. INVALID_ARGUMENT, with the log, if it does not compile or its
+  // steps do not fit it.
   absl::StatusOr<std::string> CompileReference(ProblemPlan& problem, uint64_t seed,
                                                const Cancelled& cancelled) const;
-  // Parts of CompileReference, with its errors; nothing where there is none such, or no more. The
-  // problem's checker is compiled into it. What the reference on the host computes for the inputs
-  // of a seed becomes files of the problem.
+  // The first two parts of CompileReference; same errors. CompileChecker compiles the problem's
+  // checker into the problem. ComputeReference adds the host-side reference's results for the
+  // inputs of `seed` to the problem's files. Each does nothing if the problem has no such part, or
+  // it is already done.
   absl::Status CompileChecker(ProblemPlan& problem, const Cancelled& cancelled) const;
   absl::Status ComputeReference(ProblemPlan& problem, uint64_t seed,
                                 const Cancelled& cancelled) const;
 
-  // Holds still whoever compiles for the CPU while a device of a host's target measures. Compilers
-  // of GPUs are never held: for other targets, nothing is. CANCELLED as CompilePool::Pause.
+  // Pauses the compilers for the CPU while a device of a host's target measures. Compilers for GPUs
+  // are never paused, and for other targets nothing is. CANCELLED like CompilePool::Pause.
   absl::StatusOr<CompilePause> PauseHost(const std::string& target,
                                          const Cancelled& cancelled) const;
 
-  // Compilers that were not found are looked for again.
+  // Looks again for compilers that were not found.
   void ForgetMissing() const;
 
   uint64_t worker_restarts() const;
 
  private:
-  // UNAVAILABLE, UNIMPLEMENTED as PoolFor.
+  // Errors as PoolFor.
   absl::StatusOr<const Toolchain*> ToolchainFor(Language language, const std::string& target) const;
 
   std::vector<Toolchain> toolchains_;
 };
 
-// What is wrong with a reference that is not ok, for people.
+// Describes the fault of a reference that is not ok, for people.
 std::string ReferenceFault(const ProblemPlan& problem, const CompileResult& result);
 
 }  // namespace tune::server

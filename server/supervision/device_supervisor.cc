@@ -22,7 +22,7 @@ absl::Status CancelledOn(const std::string& id) {
   return absl::CancelledError(absl::StrCat("cancelled while using device ", id));
 }
 
-// What a reply says against the worker; empty if it answers what was asked.
+// The error in a worker's answer; empty if it has the expected kind.
 std::string Complaint(const WorkerAnswer& answer, worker::v1::WorkerReply::KindCase expected) {
   if (answer.kind != Kind::kReplied) return answer.message;
   if (answer.reply.status_code() != 0) {
@@ -143,7 +143,7 @@ void DeviceSupervisor::AddMeasured(std::vector<Ceiling> ceilings) {
 
 absl::Status DeviceSupervisor::EnsureWorker(const Cancelled& cancelled) {
   RETURN_IF_ERROR(StartAnyWorker(cancelled));
-  // One that has tried its walls is not used for anything else.
+  // A worker that has tried its walls is not used for anything else.
   return worker_->alive() ? absl::OkStatus() : StartAnyWorker(cancelled);
 }
 
@@ -160,7 +160,8 @@ absl::Status DeviceSupervisor::StartAnyWorker(const Cancelled& cancelled) {
     SetState(DeviceState::kHealthy, "");
     return started;
   }
-  // What was killed may take the driver a while: whoever gave up need not wait for that.
+  // The driver may take a while to end the killed worker; a caller that gave up need not wait for
+  // it.
   if (absl::IsCancelled(started)) return started;
   EndWorker();
   if (absl::IsFailedPrecondition(started)) {
@@ -320,7 +321,7 @@ absl::StatusOr<CountReport> DeviceSupervisor::Count(const CountRequest& count,
       CallOnce(request, Reply::kCount, options_.count_deadline, cancelled);
   if (reply.ok()) return FromWire(reply->count());
   if (!absl::IsUnavailable(reply.status())) return reply.status();
-  // What it does to the counting process tells nothing about the variant elsewhere.
+  // A variant that kills the counting process may still run elsewhere.
   CountReport report;
   report.unavailable = std::string(reply.status().message());
   return report;
@@ -356,7 +357,8 @@ absl::Status DeviceSupervisor::Prepare(const ProblemPlan& plan, const std::strin
                                        uint64_t seed, const Cancelled& cancelled) {
   std::lock_guard<std::mutex> use(use_mutex_);
   DropTaintedWorker();
-  // What one has left in the device's memory is not for another to read.
+  // Ends the worker, since another kernel must not read what the last one left in the device's
+  // memory.
   if (origin_.has_value() && *origin_ != plan.origin) {
     EndWorker();
     problem_loaded_ = false;
@@ -440,7 +442,7 @@ absl::StatusOr<RunReport> DeviceSupervisor::Judge(const std::vector<BufferFile>&
 absl::StatusOr<DeviceSupervisor::Try> DeviceSupervisor::TryRun(const Request& request,
                                                                const Cancelled& cancelled) {
   const WorkerAnswer answer = worker_->Call(request, options_.run_deadline, cancelled);
-  // The worker was killed, but nothing is held against the device.
+  // The worker was killed, but the device is not suspect.
   if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
   Try result;
   result.failure = Complaint(answer, worker::v1::WorkerReply::kRun);
@@ -462,7 +464,7 @@ absl::StatusOr<DeviceSupervisor::Try> DeviceSupervisor::TryRun(const Request& re
   }
   Distrust(result.failure);
   if (answer.kind == Kind::kDeadline) {
-    // Runs are one at a time, so nobody else can be to blame.
+    // Runs are one at a time, so no other variant can be to blame.
     result.report =
         Blamed(Outcome::kTimedOut,
                absl::StrCat("still running after ", absl::FormatDuration(options_.run_deadline)));

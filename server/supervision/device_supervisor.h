@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device and the worker process that drives it. The worker may fault, hang, crash or lie; the
-// supervisor replaces it, makes sure that the device still works, and says which variant was to
-// blame.
+// Drives a device through a worker process. The worker loads the driver and runs foreign kernels,
+// so it may fault, hang, crash or send false replies. The supervisor gives each request a deadline,
+// replaces a worker that fails, and has the new one pass a canary before the device counts as
+// healthy. It blames a variant for a timeout, or for a failure that repeats in a fresh worker.
+//
+//   ASSIGN_OR_RETURN(DeviceSupervisor * device, workers.FindDevice("cuda:0"));
+//   RETURN_IF_ERROR(device->Open(cancelled));
+//   RETURN_IF_ERROR(device->Prepare(plan, reference_binary, seed, cancelled));
+//   ASSIGN_OR_RETURN(RunReport report, device->Run(request, cancelled));
 #pragma once
 
 #include <atomic>
@@ -46,9 +52,9 @@ inline bool IsOutOfUse(const DeviceStatus& status) {
   return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
 }
 
-// May the device be taken when none is asked for? A suspect one may: its next worker has to pass
-// the canary anyway, and until then a GPU's work must not go to the CPU unasked. The CPU always
-// may.
+// Whether the device may be used if the caller asks for none. A suspect one may: its next worker
+// must pass the canary anyway, and until then a GPU's work must not move to the CPU unasked. The
+// CPU always may.
 inline bool MayBeDefault(const DeviceStatus& status) {
   return status.state == DeviceState::kHealthy || status.state == DeviceState::kSuspect ||
          ProfileOfDevice(status.id).is_host;
@@ -59,13 +65,13 @@ struct DeviceSupervisorOptions {
   std::string model;  // see DeviceStatus
   WorkerCommand command;
   std::string scratch_dir;  // for the worker's files; empty: none
-  // Must outlive the supervisor. No kernel runs unless the walls around the worker stand, or it
-  // allows weak ones. Null in tests alone: then nobody asks.
+  // Must outlive the supervisor. No kernel runs unless the walls around the worker stand, or the
+  // book allows weak ones. Null in tests only: walls are then not checked.
   WallBook* walls = nullptr;
-  // Variants are code of the worker's process. It serves one problem and measures no ceilings
-  // afterwards, since the code of one kernel could change what is told of the next.
+  // Variants are code of the worker's process. It then serves one problem and measures no ceilings
+  // afterwards, since one kernel's code could falsify later replies.
   bool runs_foreign_code = false;
-  // What the worker may come to hold beyond what it holds once a problem is prepared; 0: anything.
+  // The most memory by which the worker may grow after a problem is prepared; 0: unlimited.
   int64_t headroom_bytes = 0;
   absl::Duration start_deadline = absl::Seconds(30);
   absl::Duration canary_deadline = absl::Seconds(10);
@@ -77,65 +83,68 @@ struct DeviceSupervisorOptions {
   int runs_per_worker = 300;
 };
 
-// Status() is thread-safe and never waits: lists of devices come from it. Everything else may be
-// called from any thread, but a second caller waits its turn, a run's deadline at worst. Waits end
-// with CANCELLED within 50 ms of `cancelled` saying so; the worker is then killed.
+// Status() is thread-safe and never waits, so lists of devices use it. All other calls may come
+// from any thread and run one at a time; a caller waits for another's at most a run's deadline. A
+// wait ends with CANCELLED within 50 ms of `cancelled`; the worker is then killed.
 class DeviceSupervisor {
  public:
   explicit DeviceSupervisor(DeviceSupervisorOptions options);
   ~DeviceSupervisor();
 
-  // A second worker for the same device, with a scratch folder of its own: to compare two processes
-  // that are there at the same time. Takes no turns with this one; that is for the caller.
+  // A second worker for the same device, with a scratch folder of its own, to compare two processes
+  // that exist at the same time. The caller must not use both at once.
   std::unique_ptr<DeviceSupervisor> MakeTwin(const std::string& name) const;
 
   const std::string& id() const { return options_.id; }
   const std::string& program() const { return options_.command.program; }
   DeviceStatus Status() const;
-  // Another number whenever Status may tell of another device or state than before.
+  // Changes whenever Status may report another device or state.
   uint64_t status_version() const { return 2 * status_version_ + (stuck_->First() != 0 ? 1 : 0); }
 
-  // Starts the worker if there is none; the canary must pass then, or the device is quarantined
-  // until a later Open finds it well. UNAVAILABLE: no driver, no such device, no program, or an
-  // earlier worker that does not end; FAILED_PRECONDITION: quarantined. Both say what to do.
+  // Starts a worker if there is none. It must pass the canary; otherwise the device is quarantined
+  // until a later Open succeeds. UNAVAILABLE: no driver, no such device, no program, or an earlier
+  // worker that does not end. FAILED_PRECONDITION: quarantined. Both say what to do.
   absl::Status Open(const Cancelled& cancelled = {});
-  // As Open, and has the walls tried if they were not yet; leaves no worker.
+  // Like Open, and tries the walls if they were not tried yet; leaves no worker.
   absl::Status Inspect(const Cancelled& cancelled = {});
-  // Ends the worker, which frees what it holds of the device. Open starts another.
+  // Ends the worker, which frees its memory on the device. Open starts another.
   void Close();
-  // Keeps the device out of use until this process is over. What becomes of a worker of
-  // this supervisor or of a twin that does not end when it is killed.
+  // Keeps the device out of use until this process ends. Called for a worker, of this supervisor or
+  // of a twin, that does not end when it is killed.
   void OutOfUseUntilOver(std::unique_ptr<WorkerProcess> worker) { stuck_->Keep(std::move(worker)); }
 
-  // Ceilings as the store has them, so that they are not measured again. Nothing is unsaved then.
+  // Sets ceilings from the store, so that they are not measured again. None are unsaved afterwards.
   void SetCeilings(std::vector<Ceiling> ceilings);
-  // Measured by the worker if they are not known yet.
+  // The ceilings. The worker measures them if they are not known yet.
   absl::StatusOr<std::vector<Ceiling>> Ceilings(const Cancelled& cancelled = {});
-  // Measures them again and keeps the higher value of each: a busy host may have lowered the other.
+  // Measures the ceilings again and keeps the higher value of each, as a busy host may have lowered
+  // one.
   absl::StatusOr<std::vector<Ceiling>> RaiseCeilings(const Cancelled& cancelled = {});
 
-  // The whole suite, always measured anew and not kept here. See Runner::MeasureCeilingSuite.
+  // Measures the whole suite, each time anew, and does not keep it. See
+  // Runner::MeasureCeilingSuite.
   absl::StatusOr<std::vector<Ceiling>> CeilingSuite(double sustained_seconds,
                                                     const Cancelled& cancelled = {});
 
-  // Loads a problem; it is loaded again whenever the worker is replaced. INVALID_ARGUMENT: the
-  // reference is at fault; RESOURCE_EXHAUSTED: the problem does not fit.
+  // Loads a problem, and loads it again whenever the worker is replaced. INVALID_ARGUMENT if the
+  // reference is at fault; RESOURCE_EXHAUSTED if the problem does not fit.
   absl::Status Prepare(const ProblemPlan& plan, const std::string& reference_binary, uint64_t seed,
                        const Cancelled& cancelled = {});
 
-  // Runs a variant, at least once and at most twice: one that faults, crashes its worker or makes
-  // it send garbage is tried again alone in a fresh worker, and only then blamed (kFaulted). One
-  // that does not end by the deadline is blamed at once (kTimedOut): nothing else was running.
-  // A non-OK status means the device cannot be used. REQUIRES: Prepare succeeded.
+  // Runs a variant once or twice. A variant that faults, crashes its worker or makes it send
+  // garbage is tried again alone in a fresh worker, and only then blamed (kFaulted). A variant that
+  // does not end by the deadline is blamed at once (kTimedOut), as nothing else was running. A
+  // non-OK status means that the device cannot be used. REQUIRES: Prepare succeeded.
   absl::StatusOr<RunReport> Run(const RunRequest& request, const Cancelled& cancelled = {});
 
-  // Judges what somebody else computed for the problem; see Runner::Judge. One try.
-  // INVALID_ARGUMENT, RESOURCE_EXHAUSTED: the outputs are at fault. REQUIRES: Prepare succeeded.
+  // Judges outputs that another program computed for the problem; see Runner::Judge. Tries once.
+  // INVALID_ARGUMENT or RESOURCE_EXHAUSTED if the outputs are at fault. REQUIRES: Prepare
+  // succeeded.
   absl::StatusOr<RunReport> Judge(const std::vector<BufferFile>& outputs,
                                   const Cancelled& cancelled = {});
 
-  // For a supervisor whose worker counts. One try: where the worker dies of it, the report says
-  // that there are no counters, and why. UNIMPLEMENTED: this device has none. REQUIRES: Prepare
+  // For a supervisor whose worker counts. Tries once: if the worker dies, the report says that
+  // there are no counters, and why. UNIMPLEMENTED if this device has none. REQUIRES: Prepare
   // succeeded.
   absl::StatusOr<CountReport> Count(const CountRequest& request, const Cancelled& cancelled = {});
   absl::StatusOr<CalibrationReport> Calibrate(const Cancelled& cancelled = {});
@@ -143,7 +152,7 @@ class DeviceSupervisor {
  private:
   using Request = worker::v1::WorkerRequest;
   using Reply = worker::v1::WorkerReply;
-  // How one try of a run ended: a report, or why the worker is gone.
+  // The result of trying a run once: a report, or the reason why the worker is gone.
   struct Try {
     std::optional<RunReport> report;
     std::string failure;
@@ -153,11 +162,11 @@ class DeviceSupervisor {
 
   absl::Status EnsureWorker(const Cancelled& cancelled);
   void EndWorker() { stuck_->End(std::move(worker_)); }
-  // As EnsureWorker; the worker may have ended over its walls' trial.
+  // Like EnsureWorker, but the worker may have ended when its walls were tried.
   absl::Status StartAnyWorker(const Cancelled& cancelled);
   absl::Status StartWorker(const Cancelled& cancelled);
   absl::Status StartProcess(const Cancelled& cancelled);
-  // UNAVAILABLE: walls are missing. May leave no worker.
+  // UNAVAILABLE if walls are missing. May leave no worker.
   absl::Status CheckWalls(const Cancelled& cancelled);
   absl::Status Greet(const Cancelled& cancelled);
   absl::Status TryCanary(const Cancelled& cancelled);
@@ -165,11 +174,11 @@ class DeviceSupervisor {
   void AddMeasured(std::vector<Ceiling> ceilings);
   absl::Status EnsureProblem(const Cancelled& cancelled);
   absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
-  // Asks a worker that is there or started for this. UNAVAILABLE: it did not answer the question,
+  // Asks the worker, starting one if needed. UNAVAILABLE if it did not answer the question,
   // UNIMPLEMENTED if it cannot.
   absl::StatusOr<Reply> CallOnce(const Request& request, Reply::KindCase expected,
                                  absl::Duration limit, const Cancelled& cancelled);
-  // What it says from now on may be what a kernel wants it to say: ends it, another is started.
+  // Ends a worker that has run foreign code in its process: its later replies may be that code's.
   void DropTaintedWorker();
   // Ends a worker that failed; the device is suspect until a canary passes.
   void Distrust(const std::string& why);

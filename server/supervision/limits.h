@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's bounds, each a flag of tunerd: docs/tunerd.md says what happens at each.
+// The daemon's limits, each a flag of tunerd. docs/tunerd.md describes what happens at each.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace tune::server {
 
 struct Limits {
-  // One message to or from a worker carries a binary, so the bound itself has one: kFrameBytesMax.
+  // The largest binary limit: a binary travels in one message to or from a worker (kFrameBytesMax).
   static constexpr int64_t kBinaryBytesMost = int64_t{32} << 20;
 
   int64_t binary_bytes = int64_t{16} << 20;        // of a compiled variant

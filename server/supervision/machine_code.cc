@@ -18,7 +18,7 @@
 namespace tune::server {
 namespace {
 
-// What a kernel runs or reads. A function's name comes after these in a cubin (".text.softmax").
+// Sections that a kernel executes or reads. A function's name follows in a cubin (".text.softmax").
 constexpr absl::string_view kSections[] = {".text",        ".rodata",    ".data",      ".bss",
                                            ".nv.constant", ".nv.global", ".nv.shared", ".nv.local"};
 constexpr size_t kKindBytesMax = 64;
@@ -51,7 +51,7 @@ absl::string_view KindOf(absl::string_view name) {
   return "";
 }
 
-// Nothing if the bytes are no ELF file that can be read to its end.
+// Returns nullopt if the bytes are not an ELF file that can be read to its end.
 std::optional<std::string> CodeOf(absl::string_view bytes) {
   const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||

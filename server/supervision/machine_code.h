@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do two programs run the same instructions, launched alike? Names, notes and debug information do
-// not matter.
+// Detects programs that run the same instructions and are launched alike. Names, notes and debug
+// information do not count.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace tune::server {
 
 // SHA-256, hex, of an artifact's code and constant data (sections of its ELF file, be it a cubin or
 // a shared object) and of the resources that it takes. Artifacts with equal hashes have the same
-// instructions. What is no ELF file is hashed whole.
+// instructions. Bytes that are no ELF file are hashed whole.
 std::string MachineCodeHash(const Artifact& artifact);
 
 // Equal for steps that launch entries of equal names alike, with equal arguments.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process and all it has started use, as /proc tells.
+// Measures the memory, processes and threads of a process and its descendants, from /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -15,15 +15,14 @@ struct TreeUse {
   int threads = 0;
 };
 
-// Counts no more than `processes_max` processes: it takes a bounded time, whatever they do.
+// Counts at most `processes_max` processes, so that it takes bounded time.
 TreeUse UseOfTree(pid_t root, int processes_max);
 
 // Memory of a process alone that others cannot have: its resident set, huge pages, page tables and
 // what was swapped out. 0 if unknown.
 int64_t ResidentBytesOf(pid_t pid);
 
-// Bytes on disk of what is under a folder, and no more than `entries_max` entries of it: a folder
-// with more is told as INT64_MAX.
+// Bytes on disk of a folder's content. INT64_MAX if it has more than `entries_max` entries.
 int64_t BytesUnder(const std::string& folder, int entries_max);
 
 }  // namespace tune::server

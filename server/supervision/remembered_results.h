@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials by the work that was measured, so that equal work is measured once. Bounded: beyond that
-// the oldest are forgotten, and measured again if they come again.
+// Trials by the work that was measured, so that equal work is measured once. Beyond its limit the
+// oldest are dropped, and measured again if they come again.
 #pragma once
 
 #include <deque>

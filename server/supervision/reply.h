@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker sent, before it is taken apart: a worker runs foreign code, and that code may write
-// to the socket whatever it likes.
+// Checks a worker's reply before it is parsed. A worker runs foreign code, which may write anything
+// to the socket.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace tune::server {
 
-// A message of empty messages is two bytes for each of them here, and a hundred once it is parsed.
+// A message of empty messages takes two bytes for each of them here, and a hundred once parsed.
 inline constexpr uint32_t kReplyBytesMax = 1u << 20;
 
-// The longest frame that may answer this. A compiled variant comes with its binary and its log.
+// The longest frame that may answer `request`. A compiled variant comes with its binary and its
+// log.
 uint32_t ReplyFrameBytesMax(const worker::v1::WorkerRequest& request);
 
 // False if the payload is no reply, or more than kReplyBytesMax of it are neither the binary nor

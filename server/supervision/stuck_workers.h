@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that are still there although they were killed: a call into a driver may be beyond all
-// signals. What such a process does to its device nobody knows, so it keeps the device out of use.
+// Workers that still exist although they were killed: a call into a driver may ignore all signals.
+// Such a process may still use its device, so it keeps the device out of use.
 #pragma once
 
 #include <sys/types.h>
@@ -16,11 +16,11 @@ namespace tune::server {
 // Thread-safe. Shared by all supervisors of a device.
 class StuckWorkers {
  public:
-  // Kills a worker, and keeps it if that does not end it. Null: nothing to do.
+  // Kills a worker, and keeps it if it does not end. Null: does nothing.
   void End(std::unique_ptr<WorkerProcess> worker);
-  // Keeps a worker until it is over.
+  // Keeps a worker until it ends.
   void Keep(std::unique_ptr<WorkerProcess> worker);
-  // The process id of one that is still there; 0: there is none. Never waits.
+  // The process id of a worker that still exists; 0 if there is none. Never waits.
   pid_t First();
 
  private:

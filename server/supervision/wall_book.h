@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found out about the walls of each worker program, and whether its workers may run
-// anybody's kernel.
+// The results of trying the walls of each worker program, and the decision whether its workers may
+// run kernels.
 #pragma once
 
 #include <map>
@@ -18,23 +18,23 @@ namespace tune::server {
 // Thread-safe.
 class WallBook {
  public:
-  // `folder` is one that no worker may reach; a file is planted in it that their trials go for.
-  // `weak_allowed`: the operator lets kernels run where walls are missing.
+  // `folder` must be one that no worker may reach; a file is planted in it, which the trials
+  // attempt to read. `weak_allowed`: the operator lets kernels run with walls missing.
   WallBook(std::string folder, bool weak_allowed);
 
-  // Whether a worker of this program may be used. `said_missing` is what this one says of itself.
-  // UNAVAILABLE: walls are missing and that is not allowed; says which, and what to do.
+  // Checks whether a worker of this program may be used. `said_missing` is the worker's own report.
+  // UNAVAILABLE if walls are missing and that is not allowed; says which, and what to do.
   absl::Status Permit(const std::string& program, const std::string& said_missing) const;
-  // Whether the program was tried. If not, a worker has to be given to Try before others are used.
+  // Whether the program was tried. If not, pass a worker to Try before others are used.
   bool Knows(const std::string& program) const;
-  // Has the worker attempt what its walls are to prevent, and ends it. CANCELLED; otherwise OK,
-  // also if walls are missing or the trial failed: Permit tells.
+  // Has the worker attempt what its walls must prevent, and ends it. CANCELLED; otherwise OK, also
+  // if walls are missing or the trial failed, which Permit then reports.
   absl::Status Try(const std::string& program, WorkerProcess& worker, const Cancelled& cancelled);
 
   bool weak_allowed() const { return weak_allowed_; }
-  // Of one program; nothing if it was not tried.
+  // The walls of one program; nullopt if it was not tried.
   std::optional<v1::WorkerWalls> Of(const std::string& program) const;
-  // Of the programs that were tried, by name.
+  // The walls of all programs that were tried, by name.
   std::vector<v1::WorkerWalls> All() const;
 
  private:

@@ -185,7 +185,7 @@ void WorkerEvaluator::CompileFirst() {
                              });
 }
 
-// One that takes long to compile, or does not compile, is left to its own trial.
+// Leaves a first config that takes long to compile, or does not compile, to its own trial.
 absl::Status WorkerEvaluator::CheckFirst() {
   if (first_ == nullptr) return absl::OkStatus();
   const ItemPtr first = std::move(first_);
@@ -209,8 +209,8 @@ Roof WorkerEvaluator::roof() const {
   return roof_;
 }
 
-// A trial above the roof may tell of a kernel that does too little, or of ceilings that were
-// measured on a busy host. True if the roof was too low, which is asked once a sweep.
+// Handles a trial above the roof: either the kernel does too little, or the ceilings were measured
+// on a busy host. Measures them again, once a sweep. True if the roof was too low.
 bool WorkerEvaluator::RaiseRoof() {
   if (std::exchange(roof_doubted_, true)) return false;
   const double before_ns = roof().believable_ns;
@@ -280,7 +280,7 @@ absl::StatusOr<std::optional<Trial>> WorkerEvaluator::Next(absl::Duration wait) 
   changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(wait, absl::Hours(1))),
                     [&] { return (prepared_ && !finished_.empty()) || !failure_.ok(); });
   wanted_ = false;
-  // Before the device is prepared nobody knows whether a variant or all is at fault.
+  // Before the device is prepared, a failure may be that of one variant or of all.
   if (prepared_ && !finished_.empty()) {
     std::optional<Trial> trial = std::move(finished_.front());
     finished_.pop_front();
@@ -405,7 +405,8 @@ void WorkerEvaluator::MeasureBatch(Lock& lock) {
     lock.unlock();
     absl::StatusOr<CompilePause> quiet = PauseCompilers(run_cancelled_);
     lock.lock();
-    // As they were asked for, the default first: one that hangs may be the last of the budget.
+    // Runs them in the order of Start, the default first: one that hangs may be the last of the
+    // budget.
     std::sort(ready_.begin(), ready_.end(),
               [](const ItemPtr& a, const ItemPtr& b) { return a->number < b->number; });
     while (quiet.ok() && !ready_.empty() && MayGoOn()) MeasureNext(lock);
@@ -509,7 +510,7 @@ void WorkerEvaluator::Appraise(Trial& trial) const {
       trial.measurement.latency_ns_median, ToText(roof.bound), roof.believable_ns);
 }
 
-// What is still in flight when a winner is confirmed is of no more use, and would disturb.
+// Configs in flight are of no more use when a winner is confirmed, and would disturb it.
 void WorkerEvaluator::AbandonFlight() {
   Lock lock(mutex_);
   abandoning_ = true;

@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns configs into trials with worker processes: many compile while one runs. On the CPU device
-// the two alternate instead, because a compile next door would spoil the times.
+// The Evaluator of a sweep: turns configs into trials with worker processes. Many configs compile
+// at once while one runs. On the CPU device the two alternate instead, since compiles on the same
+// processors would distort the times.
+//
+// Three kinds of threads take part. The sweep's thread calls the Evaluator: Start plans a config
+// and submits it to the compilers, Next returns finished trials. Threads of the compile pools call
+// OnCompiled, which queues the binary in `ready_`. The device thread takes from `ready_`, runs each
+// config and judges it against the roof. `mutex_` guards the state that they share. Remeasure
+// waits until the device thread rests, then measures the finalists in fresh workers (twins).
+//
+//   ASSIGN_OR_RETURN(auto evaluator, WorkerEvaluator::Create(std::move(options)));
+//   RETURN_IF_ERROR(evaluator->Start(config));
+//   ASSIGN_OR_RETURN(std::optional<Trial> trial, evaluator->Next(absl::Milliseconds(50)));
 #pragma once
 
 #include <atomic>
@@ -28,7 +39,7 @@
 
 namespace tune::server {
 
-// What planning a kernel needs to know of a device.
+// The device's traits that planning a kernel needs.
 TargetTraits TraitsOf(const DeviceInfo& info);
 
 struct WorkerEvaluatorOptions {
@@ -39,30 +50,32 @@ struct WorkerEvaluatorOptions {
   SamplePolicy confirm_policy;         // of Remeasure
   DeviceSupervisor* device = nullptr;  // these must outlive the evaluator
   const Compilers* compilers = nullptr;
-  // Of compiling and running the reference, and of the search: what is under way when it is spent
-  // is cut short and no trial. Starting the device and measuring its ceilings do not count.
+  // The time for compiling and running the reference and for the search. Work under way when it is
+  // spent is cut short and is no trial. Starting the device and measuring its ceilings do not
+  // count.
   absl::Duration budget = absl::InfiniteDuration();
   size_t remembered_max = Limits().remembered_results;
-  // Of compiled variants that wait for the device; 0: a binary of the largest size for each worker.
+  // The limit for compiled variants that wait for the device; 0: a binary of the largest size for
+  // each worker.
   int64_t ready_bytes_max = 0;
-  // When it says so, waits end within 50 ms: Create and Remeasure give CANCELLED, Next gives
-  // nothing. Asked from several threads. May be empty.
+  // Once it returns true, waits end within 50 ms: Create and Remeasure return CANCELLED, Next
+  // returns nullopt. Called from several threads. May be empty.
   Cancelled cancelled;
-  // A config that will be tried; if the spec's args do not fit its kernel, Create says so.
+  // A config that will be tried; Create fails if the spec's args do not fit its kernel.
   std::optional<Config> first;
-  // Trials may be started, and compile, while the device is opened and the reference runs: what is
-  // wrong with those is then Next's to say. Only where that takes nothing of a budget of time, the
-  // device is known with its ceilings, and compiling does not disturb it; else as without.
+  // Lets trials start, and compile, while the device is opened and the reference runs. Next then
+  // returns errors of that preparation. Ignored with a time budget, with unknown ceilings, and on
+  // the CPU device.
   bool early = false;
 };
 
-// The Evaluator's calls are for one thread, the sweep's; the counters may be read from any.
-// Destroying it at any moment ends what is in flight, within 0.1 s.
+// The sweep's thread calls the Evaluator; the counters may be read from any. The destructor
+// may run at any time and ends what is in flight, within 0.1 s.
 class WorkerEvaluator : public Evaluator {
  public:
-  // Opens the device, compiles and runs the reference, and makes sure the ceilings are known.
-  // INVALID_ARGUMENT: the kernel's reference is at fault; DEADLINE_EXCEEDED: it took the budget;
-  // otherwise as DeviceSupervisor and Compilers.
+  // Opens the device, compiles and runs the reference, and measures the ceilings if they are not
+  // known. INVALID_ARGUMENT if the kernel's reference is at fault; DEADLINE_EXCEEDED if it took the
+  // budget; otherwise errors of DeviceSupervisor and Compilers.
   static absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Create(WorkerEvaluatorOptions options);
   ~WorkerEvaluator() override;
 
@@ -74,14 +87,15 @@ class WorkerEvaluator : public Evaluator {
   void Appraise(Trial& trial) const override;
   void SetRival(double latency_ns) override { rival_latency_ns_ = latency_ns; }
 
-  // Waits until the device is prepared, where that is done while variants compile. What is wrong
-  // with the reference or the device, which no trial may have come to tell.
+  // Waits until the device is prepared, if that happens while variants compile. Returns the error
+  // of the reference or the device, which no trial may have reported.
   absl::Status AwaitPrepared();
 
-  // What Remeasure has run of a config; nothing if it has not, or the config did not compile.
+  // The program that Remeasure ran for a config; nullopt if it ran none, or the config did not
+  // compile.
   std::optional<Program> MeasuredProgram(const Config& config) const;
 
-  // Of the budget.
+  // The rest of the budget.
   absl::Duration time_left() const;
   const DeviceInfo& device() const { return info_; }
   const TargetTraits& traits() const { return traits_; }
@@ -90,11 +104,11 @@ class WorkerEvaluator : public Evaluator {
   const std::string& compiler_version() const { return compiler_version_; }
   uint64_t compile_cache_hits() const { return compile_cache_hits_; }
   uint64_t worker_restarts() const;  // of this sweep: device and compile workers
-  // "THREADS=64 was still running after 44 s", where the search's end cut a run short; else empty.
+  // "THREADS=64 was still running after 44 s" if the end of the search cut a run short; else empty.
   std::string WhatWasCutShort() const;
 
  private:
-  // A config on its way: planned, compiled, run.
+  // A config in flight: planned, compiled, run.
   struct Item {
     Trial trial;
     ProgramPlan plan;
@@ -107,19 +121,19 @@ class WorkerEvaluator : public Evaluator {
 
   explicit WorkerEvaluator(WorkerEvaluatorOptions options);
   absl::Status PlanWork();
-  // What needs the device, and what runs on it before the first trial.
+  // The work that needs the device, before the first trial.
   absl::Status PrepareDevice();
   bool MayPrepareLater() const;
   std::string BudgetSpent(const char* doing) const;  // the sentence
   absl::Status CompileReference();
   absl::Status KnowCeilings();
-  // Cuts short what waits after so much time.
+  // Sets the deadline after which waits are cut short.
   void Limit(absl::Duration time);
   bool IsOutOfTime() const { return time_left() <= absl::ZeroDuration(); }
   void CompileFirst();
   absl::Status CheckFirst();
   bool Stopped() const;
-  // CANCELLED where time was what ended it becomes DEADLINE_EXCEEDED.
+  // Turns CANCELLED into DEADLINE_EXCEEDED if the time ended it.
   absl::Status Explained(const absl::Status& status, const std::string& what) const;
 
   ItemPtr Plan(const Config& config) const;
@@ -137,14 +151,14 @@ class WorkerEvaluator : public Evaluator {
   void MeasureBatch(Lock& lock);
   void MeasureNext(Lock& lock);
   absl::Status Measure(Item& item);
-  // Compiles again what there was no room for; the compile cache has it, as a rule.
+  // Compiles again a config for which `ready_` had no room; usually a hit in the compile cache.
   absl::Status FetchBinary(Item& item);
   void Judge(const RunReport& report, Item& item) const;
   void SetRoof(const std::vector<Ceiling>& ceilings);
   bool RaiseRoof();
 
   void AbandonFlight();
-  // Plans and compiles; an item remembered from an earlier round is ready.
+  // Plans and compiles; an item compiled in an earlier round is reused.
   absl::StatusOr<std::vector<ItemPtr>> ReadyForConfirming(const std::vector<Config>& configs);
   void OpenTwins();
   absl::StatusOr<std::vector<Trial>> RunRound(const std::vector<Config>& configs);
@@ -191,18 +205,18 @@ class WorkerEvaluator : public Evaluator {
     std::optional<absl::Time> end;  // nothing while it runs
   } running_;
 
-  // What Remeasure has compiled, by config text, so that no round but the first compiles. Lives on
-  // the sweep's thread.
+  // The configs that Remeasure has compiled, by their text, so that only the first round compiles.
+  // Used by the sweep's thread.
   std::map<std::string, ItemPtr> finalists_;
   int rounds_expected_ = 0;
-  // A fresh worker for each round to come, opened all at the same time: starting one takes longer
-  // than a round of a fast kernel. None is at work while another measures.
+  // A fresh worker for each round to come. All are opened at the same time, since starting one
+  // takes longer than a round of a fast kernel. Only one works at a time.
   std::vector<std::unique_ptr<DeviceSupervisor>> twins_;
-  // Those that have had their round, while their processes end: that takes the driver as long as
-  // the next round takes. Each waits when it is destroyed.
+  // Twins that have had their round and are ending, which takes the driver as long as the next
+  // round takes. Each future waits when it is destroyed.
   std::vector<std::future<void>> leaving_;
 
-  // Results by machine code, launch and arguments. Lives on the device thread.
+  // Results by machine code, launch and arguments. Used by the device thread, as is roof_doubted_.
   RememberedResults measured_;
   bool roof_doubted_ = false;  // likewise
   std::thread device_thread_;

@@ -12,7 +12,7 @@
 
 namespace tune::server {
 
-// One that cannot be opened, for want of memory say, is left out.
+// Leaves out a twin that cannot be opened, for want of memory say.
 void WorkerEvaluator::OpenTwins() {
   std::vector<std::unique_ptr<DeviceSupervisor>> opening;
   std::vector<absl::Status> opened(static_cast<size_t>(rounds_expected_));

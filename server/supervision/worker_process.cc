@@ -45,7 +45,7 @@ constexpr int kEntriesMax = 10'000;  // of a scratch folder
 constexpr size_t kLastWordsBytes = 4096;
 constexpr absl::Duration kLimitMax = absl::Hours(24);
 constexpr std::chrono::seconds kKillPatience(5);
-// Deadlines must not move when somebody sets the clock.
+// Deadlines must not move when the clock is set.
 using SteadyClock = std::chrono::steady_clock;
 
 struct Fd {
@@ -63,8 +63,8 @@ struct Fd {
 // closed gets those for its sockets.
 int CopyAboveWorkerFd(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, kWorkerFd + 1); }
 
-// What a worker gets of the daemon's environment: how to find libraries, compilers and devices.
-// Nothing else, since the daemon's may hold secrets and a worker runs foreign code.
+// The variables of the daemon's environment that a worker inherits, to find libraries, compilers
+// and devices. All others are left out: they may hold secrets, and a worker runs foreign code.
 bool IsInherited(const std::string& variable) {
   for (const char* prefix :
        {"PATH=", "HOME=", "TZ=", "LD_LIBRARY_PATH=", "VIRTUAL_ENV=", "CXX=", "CUDA_", "NVIDIA_",
@@ -175,7 +175,7 @@ class Spawner {
   std::deque<std::packaged_task<absl::StatusOr<pid_t>()>> tasks_;
 };
 
-// What nobody but the worker that is asked can know.
+// A number that only the worker that is asked can know.
 std::string MakeNonce() {
   std::string nonce(16, '\0');
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) std::abort();
@@ -362,7 +362,7 @@ WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Durati
                                  const Cancelled& cancelled) {
   using Kind = WorkerAnswer::Kind;
   if (!alive()) return {Kind::kDied, {}, "the worker is gone"};
-  // One request, one reply: what is there already answers nothing we asked.
+  // Data that is there before the request answers nothing we asked.
   if (HasSpokenUnasked()) return End(Kind::kProtocol, "it spoke without being asked");
   request.set_nonce(MakeNonce());
   absl::StatusOr<std::string> frame = EncodeFrame(request, kRequestFrameBytesMax);

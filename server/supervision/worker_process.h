@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker process, seen from the daemon: started, asked with a deadline, killed, reaped. The
-// deadline is kept here; the worker is never trusted to stop by itself.
+// A worker process, seen from the daemon: starts it, sends it requests with a deadline, kills and
+// reaps it. The deadline is enforced here; the worker is never trusted to stop by itself.
 #pragma once
 
 #include <sys/types.h>
@@ -19,16 +19,17 @@
 
 namespace tune::server {
 
-// What a worker may use while it is asked something; beyond it, it is killed. 0 and empty: as much
-// as it likes. Looked at every 50 ms.
+// The limits of a worker during a request, checked every 50 ms. A worker beyond one is killed. 0
+// and empty: no limit.
 struct WorkerLimits {
   int64_t resident_bytes = 0;  // of all its processes
   int processes = 0;
   int threads = 0;          // of all its processes; with a limit of processes alone
   std::string scratch_dir;  // what may be written to
   int64_t scratch_bytes = 0;
-  // Of the file system of that folder, whoever has taken the rest: a worker that is at work when
-  // there is less is ended. Where there was less than twice as much before, half of what there was.
+  // The free space that must remain on that folder's file system, whoever took the rest: a worker
+  // at work when there is less is killed. If less than twice as much was free at the start of the
+  // request, the limit is half of what was free.
   int64_t free_disk_bytes = 0;
 };
 
@@ -40,7 +41,7 @@ struct WorkerCommand {
 };
 
 // The path of a worker's program: in `dir` if that is not empty, else beside the running
-// executable, else in ../libexec of it. NOT_FOUND says where it looked.
+// executable, else in ../libexec of it. NOT_FOUND lists the places searched.
 absl::StatusOr<std::string> FindWorker(const std::string& name, const std::string& dir);
 
 struct WorkerAnswer {
@@ -67,27 +68,27 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // Sends a request with a random nonce and waits for the reply that has the same. After anything
-  // but kReplied the process is gone, or, after kCancelled, killed: a caller that gave up is not
-  // kept waiting for a driver to let go of it. Kill and the destructor wait.
+  // Sends a request with a random nonce and waits for the reply with the same nonce. After anything
+  // but kReplied the process is gone; after kCancelled it is killed and may still be ending, so
+  // that a caller that gave up does not wait for a driver. Kill and the destructor wait.
   WorkerAnswer Call(worker::v1::WorkerRequest request, absl::Duration limit,
                     const Cancelled& cancelled);
 
   bool alive() const { return state_ == State::kAlive; }
   pid_t pid() const { return pid_; }
-  // Memory it holds now, 0 if unknown.
+  // Its memory now, 0 if unknown.
   int64_t ResidentBytes() const;
-  // With that of the processes it has started.
+  // Includes the processes that it has started.
   int64_t ResidentBytesOfAll() const;
-  // Another limit from now on.
+  // Changes the limit from now on.
   void LimitResidentBytes(int64_t bytes) { limits_.resident_bytes = bytes; }
-  // SIGKILL to its process group, unless it was killed before, then waits until it is gone. False
-  // if the kernel has not let go of it after 5 s (a driver call that cannot be interrupted); again:
-  // whether it has now.
+  // Sends SIGKILL to its process group, unless it was killed before, then waits until it is gone.
+  // Returns false if it still exists after 5 s (a driver call that cannot be interrupted). A later
+  // call only reports whether it is gone.
   bool Kill();
-  // Is it over? Never waits.
+  // Whether the process has ended. Never waits.
   bool Gone();
-  // Ends it; the end of what it wrote to its stderr, such as where a GPU's assertion failed.
+  // Ends it and returns the end of its stderr, such as where a GPU's assertion failed.
   std::string KillAndHear();
 
  private:
@@ -96,7 +97,7 @@ class WorkerProcess {
   Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
   bool HasSpokenUnasked() const;
   WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
-  // Which limit it is beyond; empty: none.
+  // The limit that it exceeds; empty if none.
   std::string Excess() const;
   int64_t FreeDiskBytes() const;  // as much as anybody wants where there is no folder or limit
   void Signal();

@@ -32,11 +32,11 @@ constexpr int kCompilerProcesses = 16;
 constexpr int64_t kCompilerResidentBytes = 4 * kGiB;
 constexpr int64_t kCompilerScratchBytes = 256 * kMiB;
 constexpr int64_t kDriverScratchBytes = kGiB;
-// Of a large host's every processor each process of a compiler may make a thread.
+// Each process of a compiler may start a thread for every processor of a large host.
 constexpr int kCompilerThreads = 4096;
-// Kept free for the store on a disk of any size; of a small one, a tenth.
+// Free space left to the store; on a disk of less than ten times this, a tenth of the disk.
 constexpr int64_t kFreeDiskBytes = kGiB;
-// Of a reference on the host: what it returns, and that with its inputs as files.
+// Limits of a reference on the host: its results, and these with its inputs as files.
 constexpr int64_t kResultBytesMax = 192 * kMiB;
 constexpr int64_t kReferenceScratchBytes = 2 * kGiB;
 // Stacks of a block's threads, shared arrays, a copy of the largest output.
@@ -75,7 +75,7 @@ const std::vector<CompilerProgram>& CompilerPrograms() {
   return *kPrograms;
 }
 
-// What the driver's file of a GPU has behind `Model:`; empty: no such file or line.
+// The text behind `Model:` in the driver's file of a GPU; empty if there is no such file or line.
 std::string ModelOf(const fs::path& gpu_dir) {
   std::ifstream file(gpu_dir / "information");
   for (std::string line; std::getline(file, line);) {
@@ -103,8 +103,8 @@ FoundGpus FindGpus(const std::string& gpus_dir) {
   return found;
 }
 
-// A front end has a tenth of a compile's work, and each of its workers a second's start. Two at
-// least, so that one source that hangs is not everybody's.
+// A front end has a tenth of a compile's work, and each of its workers takes a second to start.
+// There are at least two, so that one source that hangs does not delay all others.
 int FrontWorkers(const Limits& limits) {
   return std::min(limits.compile_workers, std::max(2, limits.compile_workers / 4));
 }
@@ -169,7 +169,7 @@ std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, 
     supervisor.command.limits.scratch_dir = supervisor.scratch_dir;
     supervisor.command.limits.scratch_bytes = kDriverScratchBytes;
     supervisor.command.limits.free_disk_bytes = FreeDiskToKeep(options.scratch_dir);
-    // What the driver compiles for itself is kept from one worker to the next.
+    // Keeps the code that the driver compiles itself from one worker to the next.
     supervisor.command.environment.push_back(
         absl::StrCat("CUDA_CACHE_PATH=", options.scratch_dir, "/", kDriverCache));
   }
@@ -200,7 +200,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
         CompileWorkersThatFit(static_cast<int>(std::thread::hardware_concurrency()),
                               UsableMemoryBytes(), limits.compile_worker_bytes);
   }
-  // What the workers of a daemon that was killed have left. The folder is this process's alone.
+  // Removes the folders that workers of a killed daemon left. No other process uses this folder.
   for (fs::directory_iterator it(options.scratch_dir, error), end; !error && it != end;
        it.increment(error)) {
     if (it->path().filename() != kDriverCache) RemoveFolder(it->path());
@@ -218,8 +218,8 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
       options.allow_weak_walls);
   fs::create_directories(absl::StrCat(options.scratch_dir, "/", kDriverCache), error);
   WallBook* walls = workers->walls_.get();
-  // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always there;
-  // that they are not installed is for the one who uses them to learn.
+  // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always listed;
+  // a use of them reports if they are not installed.
   const auto find = [&](const char* name) { return FindWorker(name, options.worker_dir); };
   for (const CompilerProgram& compiler : CompilerPrograms()) {
     absl::StatusOr<std::string> program = find(compiler.name);
@@ -257,7 +257,7 @@ void Workers::FindNewDevices() {
   int known = 0;
   for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
   const FoundGpus found = FindGpus(options_.gpus_dir);
-  // One even without a driver: its status says what is missing.
+  // Adds one even without a driver: its status says what is missing.
   for (int i = known; i < std::max(1, found.count); ++i) {
     devices_.insert(devices_.begin() + i,
                     MakeGpuSupervisor(options_, walls_.get(), i, *program, found.model));

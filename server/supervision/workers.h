@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every worker of this host: its compilers, and a supervisor for each device. What the services and
-// the scheduler hold.
+// Every worker of this host: its compilers, and a supervisor for each device. The daemon creates
+// one Workers, which its services and its scheduler share.
 #pragma once
 
 #include <atomic>
@@ -42,17 +42,18 @@ class Workers {
  public:
   static absl::StatusOr<std::unique_ptr<Workers>> Create(const WorkersOptions& options);
 
-  // GPUs first, then "cpu". Those that cannot be used are there too, with the reason in their
-  // status once they were opened. A supervisor lives as long as this.
+  // GPUs first, then "cpu". Devices that cannot be used are included; their status has the reason
+  // once they were opened. A supervisor lives as long as this.
   std::vector<DeviceSupervisor*> devices() const;
-  // A driver that was not there at the start may be now: adds its further GPUs.
+  // Adds GPUs that the driver did not report before, as it may have been loaded after the start.
   void FindNewDevices();
-  // The device of an id; of an empty id, the first GPU that opens, else the CPU (opened or not).
+  // The device of an id. An empty id gives the first GPU that opens, else the CPU (opened or not).
   // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceSupervisor*> FindDevice(const std::string& id);
 
-  // A supervisor of its own on a device, whose worker counts and times nothing. NOT_FOUND: no such
-  // device; UNIMPLEMENTED: it has no counters; UNAVAILABLE: the program is not installed.
+  // A separate supervisor for counting on a device; its worker does not time. NOT_FOUND if there is
+  // no such device; UNIMPLEMENTED if it has no counters; UNAVAILABLE if the program is not
+  // installed.
   absl::StatusOr<std::unique_ptr<DeviceSupervisor>> MakeCountingSupervisor(const std::string& id);
 
   const Limits& limits() const { return options_.limits; }

@@ -42,7 +42,7 @@ void PutInteger(Message& message, const Place& place, Integer value) {
   }
 }
 
-// A signed number as it is; an unsigned one too, whose type tells them apart.
+// Any integer field as int64_t: signed ones as they are, unsigned ones by their bits.
 int64_t AnyInteger(const Message& message, const Place& place, int index) {
   const auto* const access = message.GetReflection();
   const bool one = index < 0;

@@ -44,7 +44,7 @@ using google::protobuf::Message;
 using Place = google::protobuf::FieldDescriptor;  // where a message keeps a field
 using Names = std::initializer_list<absl::string_view>;
 
-// What a place can hold. To a repeated one it is added.
+// Sets a field to a value. If the field is repeated, adds the value.
 void Put(Message& message, const Place& place, bool value);
 void Put(Message& message, const Place& place, int64_t value);  // enums too
 void Put(Message& message, const Place& place, uint64_t value);
@@ -53,11 +53,11 @@ void Put(Message& message, const Place& place, const std::string& value);
 Message& PutMessage(Message& message, const Place& place);
 void PutValue(Message& message, const Value& value);  // tune.v1.Value
 
-// At `index` of a repeated place, else the only one.
+// Reads the element at `index` of a repeated field, else the only value.
 bool GetBool(const Message& message, const Place& place, int index);
 double GetReal(const Message& message, const Place& place, int index);
 std::string GetText(const Message& message, const Place& place, int index);
-// Within low..high; of an enum, one that there is.
+// The value must be within low..high; an enum's must exist.
 absl::StatusOr<int64_t> GetInteger(const Message& message, const Place& place, int index,
                                    int64_t low, int64_t high, bool zero_is_value = true);
 absl::StatusOr<uint64_t> GetUnsigned(const Message& message, const Place& place, int index);
@@ -185,7 +185,7 @@ void Write(const T& value, Message& message, const Place& place) {
   }
 }
 
-// Where a value is read into: a noun's field starts with a value, an element with none.
+// The kind of target of a read: a noun's field starts with a value, a list's element with none.
 enum class Into { kField, kElement };
 
 template <typename T>

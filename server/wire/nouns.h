@@ -24,7 +24,8 @@ v1::Measurement ToProto(const Measurement& measurement, Samples samples);
 // A trial that was never timed has no measurement.
 v1::Trial ToProto(const Trial& trial, Samples samples = Samples::kOmit);
 
-// Of requests, which may leave them out: a value without a kind is 0, an unspecified mode cold.
+// Reads values of requests, which may be unset: a value without a kind is 0, an unspecified mode
+// cold.
 Value FromProto(const v1::Value& value);
 Config FromProto(const v1::Config& config);
 CacheMode FromProto(v1::CacheMode mode);

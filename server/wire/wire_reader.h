@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nouns straight from a message's bytes, by the list of a noun's fields as in codec.h: for what is
-// read so often that the message in between would cost more than all else. A field that is not
-// there leaves the noun's as it starts. An enum's value that does not exist, or a number that does
-// not fit, is an error.
+// Reads nouns straight from a message's bytes, by the list of a noun's fields as in codec.h, where
+// reading is so frequent that parsing the message first would cost more than all else. A missing
+// field leaves the noun's default. An enum value that does not exist, or a number that does not
+// fit, is an error.
 #pragma once
 
 #include <google/protobuf/io/coded_stream.h>
@@ -28,7 +28,7 @@ using Input = google::protobuf::io::CodedInputStream;
 inline int NumberOf(uint32_t tag) { return static_cast<int>(tag >> 3); }
 inline bool HasLength(uint32_t tag) { return (tag & 7) == 2; }
 
-// Each false where the bytes are of no such field.
+// Each returns false if the bytes hold no such field.
 bool ReadNumber(Input& input, uint32_t tag, uint64_t& value);
 bool ReadReal(Input& input, uint32_t tag, double& value);
 bool ReadReals(Input& input, uint32_t tag, std::vector<double>& values);  // one field of them all
@@ -36,7 +36,7 @@ bool ReadText(Input& input, uint32_t tag, std::string& value);
 bool ReadDType(Input& input, uint32_t tag, DType& value);
 bool ReadValue(Input& input, uint32_t tag, Value& value);  // a tune.v1.Value
 bool Skip(Input& input, uint32_t tag);
-// How many bytes follow, all of which are there.
+// Reads the length of a field, all of whose bytes are there.
 bool ReadLength(Input& input, uint32_t tag, int& bytes);
 bool Exists(const Place& of_enum, uint64_t value);
 
@@ -54,7 +54,7 @@ bool ReadMessage(Input& input, uint32_t tag, Read&& read) {
   return whole;
 }
 
-// The same of a message that is all there is.
+// Calls read(input, tag) for each field of a top-level message.
 template <typename Read>
 bool ReadWhole(absl::string_view bytes, Read&& read) {
   const int size = static_cast<int>(bytes.size());
@@ -66,7 +66,7 @@ bool ReadWhole(absl::string_view bytes, Read&& read) {
   return input.ConsumedEntireMessage();
 }
 
-// Where a message has a noun's fields.
+// The positions of a noun's fields in a message.
 struct NumberedPlaces {
   struct One {
     const Place* place = nullptr;  // null: not one of the noun's
@@ -83,7 +83,7 @@ struct NumberedPlaces {
 NumberedPlaces NumberPlaces(const google::protobuf::Descriptor& message,
                             const std::vector<const char*>& names, Names left_out);
 
-// Found once for each kind of message. REQUIRES: the same `left_out` each time.
+// Cached for each kind of message. REQUIRES: the same `left_out` each time.
 template <typename Noun>
 const NumberedPlaces& NumberedPlacesOf(const google::protobuf::Descriptor& message,
                                        Names left_out = {}) {
@@ -98,7 +98,7 @@ const NumberedPlaces& NumberedPlacesOf(const google::protobuf::Descriptor& messa
   return all.back();
 }
 
-// Lists that are read have a few elements, mostly.
+// Most lists that are read have a few elements.
 inline constexpr size_t kReserved = 8;
 
 enum class FieldRead { kNotOurs, kDone, kWrong };
@@ -145,7 +145,7 @@ bool ReadOne(Input& input, uint32_t tag, const Place& place, T& value) {
   }
 }
 
-// Reads it if it is one of the noun's.
+// Reads the field if it is one of the noun's.
 template <typename Noun>
 FieldRead ReadField(Input& input, uint32_t tag, const NumberedPlaces& places, Noun& noun) {
   const NumberedPlaces::One* const one = places.Find(NumberOf(tag));

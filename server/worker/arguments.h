@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few arguments that the daemon starts a worker with.
+// The arguments with which the daemon starts a worker.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tune::server {
 struct WorkerArguments {
   std::string scratch_dir;
   int ordinal = 0;
-  // Of what a compile worker may answer with.
+  // The largest binary and log with which a compile worker may answer.
   int64_t binary_bytes_max = int64_t{16} << 20;
   int64_t log_bytes_max = int64_t{64} << 10;
   std::vector<std::string> include_roots;  // NAME=DIR

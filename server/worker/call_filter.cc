@@ -42,8 +42,9 @@ constexpr uint32_t kSetVma = 0x53564d41;
 constexpr uint32_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                      CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
-// What a call's arguments must be like. Only numbers can be looked at, not what a pointer points
-// to: a call whose choice lies in memory (clone3, openat2) cannot be on a list at all.
+// Builds the filter: the system calls and, for some, the arguments that are allowed. A filter sees
+// only numbers, not what a pointer points to, so a call whose choice lies in memory (clone3,
+// openat2) cannot be listed at all.
 class Program {
  public:
   Program() {
@@ -59,7 +60,7 @@ class Program {
     for (uint32_t call : calls) Block(call, {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)});
   }
 
-  // `error` for calls that the C library does without if it is told so.
+  // `error` for calls that the C library can do without.
   void Fail(uint32_t call, uint32_t error) {
     Block(call, {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error)});
   }
@@ -190,7 +191,7 @@ void AllowToLive(Program& program, WorkerRole role) {
   } else {
     program.AllowIf(__NR_prctl, 0, kWhole, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, kSetVma});
   }
-  // abort() and raise(): signals to itself and to nobody else.
+  // abort() and raise(): signals to this process only.
   const auto self = static_cast<uint32_t>(getpid());
   program.AllowIf(__NR_tgkill, 0, kWhole, {self});
   program.Fail(__NR_clone3, ENOSYS);
@@ -210,8 +211,8 @@ void AllowToReadAndWrite(Program& program) {
 #endif
 }
 
-// Landlock before version 3 does not see a file that is truncated while it is opened to be read.
-// `nameless`: files without a name, too, which nobody who looks into their folder sees.
+// Landlock before version 3 does not see a file that is truncated while it is opened for reading.
+// `nameless`: also allows files without a name, which do not appear in their folder.
 void AllowOpening(Program& program, bool nameless) {
   constexpr uint32_t kNameless = O_TMPFILE & ~O_DIRECTORY;
   std::vector<uint32_t> denied = {O_TRUNC, O_TRUNC | O_ACCMODE};
@@ -225,23 +226,23 @@ void AllowOpening(Program& program, bool nameless) {
 #endif
 }
 
-// What others' code may do with memory and files: all that it takes must be counted where those
-// look who look from outside.
+// The memory and file calls of foreign code. All that they take must be visible to the daemon,
+// which counts it from outside.
 void AllowCountedUse(Program& program) {
   AllowOpening(program, /*nameless=*/false);
-  // Memory that is shared without a file stays when it is not mapped any more; huge pages are in no
-  // resident set.
+  // Shared memory without a file stays after it is unmapped; huge pages are in no resident set.
   constexpr uint32_t kHuge = MAP_HUGETLB;
   std::vector<uint32_t> denied = {MAP_ANONYMOUS | MAP_SHARED, MAP_ANONYMOUS | MAP_SHARED_VALIDATE};
   for (uint32_t type = 0; type <= MAP_TYPE; ++type) {
     denied.insert(denied.end(), {kHuge | type, kHuge | MAP_ANONYMOUS | type});
   }
   program.AllowUnless(__NR_mmap, 3, kHuge | MAP_ANONYMOUS | MAP_TYPE, denied);
-  // No locks, which take the kernel's memory and stop who else uses a file, and not the commands
-  // that have signals sent to somebody.
+  // Leaves out locks, which take kernel memory and block other users of a file, and the fcntl
+  // commands that make the kernel signal a process (F_SETOWN, F_NOTIFY).
   program.AllowIf(__NR_fcntl, 1, kWhole,
                   {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL});
-  // Disk is taken as it is written, so that whoever looks has the time to. Compilers do without.
+  // Disk blocks are then taken as they are written, so that the daemon has time to see it.
+  // Compilers do without these calls.
   program.Fail(__NR_fallocate, EOPNOTSUPP);
   program.Fail(__NR_copy_file_range, ENOSYS);
 }
@@ -273,8 +274,8 @@ void AllowPrograms(Program& program) {
   program.AllowIf(__NR_kill, 0, kWhole, {0});  // its own group
 }
 
-// What the driver and CUPTI were seen to use, and no more of the network than asking a local
-// service that is not there.
+// The calls that the driver and CUPTI were seen to make; of the network, only asking a local
+// service that does not exist.
 void AllowDriver(Program& program) {
   program.Allow({__NR_ioctl,
                  __NR_eventfd2,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which system calls a worker may make: a list of what its work needs. Whatever is not on the list
-// fails with EPERM, also calls that kernels of the future will have.
+// Restricts a worker's system calls to a list of those that its work needs. All others fail with
+// EPERM, including calls that future kernels will have.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,9 +8,9 @@
 
 namespace tune::server {
 
-// For every thread of this process, those that run already included. UNAVAILABLE with the reason.
-// For WorkerRole::kHostDevice call it when the last thread has started: none can be started
-// afterwards.
+// Applies to every thread of this process, also to those that run already. UNAVAILABLE with the
+// reason. For WorkerRole::kHostDevice call it after the last thread has started: none can be
+// started afterwards.
 absl::Status FilterCalls(WorkerRole role);
 
 }  // namespace tune::server

@@ -7,7 +7,7 @@
 
 namespace tune::server {
 
-// The first unit that does not compile is what comes of all.
+// Returns the artifact of the first unit that does not compile, if there is one.
 absl::StatusOr<Artifact> CompileUnits(Compiler& compiler, const CompilePlan& plan);
 
 }  // namespace tune::server

@@ -38,7 +38,7 @@ worker::v1::Artifact ToWire(Artifact artifact) {
 absl::StatusOr<Artifact> FromWire(worker::v1::Artifact proto) {
   ASSIGN_OR_RETURN(Artifact artifact, Decoded<Artifact>(proto, {"binary"}));
   artifact.binary = std::move(*proto.mutable_binary());
-  // As a worker tells it; 0 if that cannot be.
+  // A worker reports the time itself, so an impossible value becomes 0.
   if (!std::isfinite(artifact.seconds) || artifact.seconds < 0) artifact.seconds = 0;
   return artifact;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between worker.proto and the tuner's nouns: ceilings and counters. As convert.h.
+// Converts ceilings and counters between worker.proto and the tuner's nouns, like convert.h.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 namespace tune::server {
 
 worker::v1::CeilingsReply ToWire(const std::vector<Ceiling>& ceilings);
-// Leaves out what is not a positive, finite number.
+// Leaves out values that are not positive, finite numbers.
 absl::StatusOr<std::vector<Ceiling>> FromWire(const worker::v1::CeilingsReply& proto);
 
 worker::v1::Count ToWire(const CountRequest& request);

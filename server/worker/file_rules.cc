@@ -42,7 +42,7 @@ constexpr uint64_t kNever = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MA
                             LANDLOCK_ACCESS_FS_MAKE_SYM;
 constexpr uint64_t kDevice =
     LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kIoctlDevice;
-// What can be said of a file that is no folder.
+// The rights that apply to files other than folders.
 constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
                               LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kIoctlDevice;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files a worker may reach, by Landlock at the newest version that the kernel has. From
-// version 4 on it also bars TCP, from 6 on signals to processes outside and abstract sockets.
+// Restricts the files that a worker may reach, by Landlock at the newest version that the kernel
+// has. From version 4 on it also blocks TCP, from 6 on signals to other processes and abstract
+// sockets.
 #pragma once
 
 #include <string>
@@ -18,9 +19,9 @@ struct FileRules {
   bool run_readable = true;           // likewise what is readable or writable
 };
 
-// For this thread and those that it starts from now on; whatever is on no list cannot be opened.
-// A path that does not exist is passed over. Gives Landlock's version. UNAVAILABLE: the kernel has
-// no Landlock, or a container's policy keeps it from us.
+// Applies to this thread and those that it starts from now on; a file on no list cannot be opened.
+// Skips a path that does not exist. Returns Landlock's version. UNAVAILABLE if the kernel has no
+// Landlock, or a container's policy hides it.
 absl::StatusOr<int> RestrictFiles(const FileRules& rules);
 
 }  // namespace tune::server

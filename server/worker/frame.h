@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How messages travel between the daemon and a worker: 4 bytes of length, little endian, then a
-// protobuf. Neither end believes the other: a length is checked before anything is allocated for
-// it.
+// The framing of messages between the daemon and a worker: 4 bytes of length, little endian, then a
+// protobuf. Neither end trusts the other: a length is checked before memory is allocated for it.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +16,16 @@ class MessageLite;
 
 namespace tune::server {
 
-// A binary of 32 MiB, the most that tunerd can be told to take, with what is said of it.
+// Fits a binary of 32 MiB, the most that tunerd accepts, and its description.
 inline constexpr uint32_t kFrameBytesMax = 40u << 20;
-// What the daemon asks of a worker may have a peer's outputs in it, 192 MiB for it to judge.
+// Fits a request to judge a peer's outputs of up to 192 MiB.
 inline constexpr uint32_t kRequestFrameBytesMax = 208u << 20;
 
 // RESOURCE_EXHAUSTED if the message is longer than a frame may be.
 absl::StatusOr<std::string> EncodeFrame(const google::protobuf::MessageLite& message,
                                         uint32_t bytes_max = kFrameBytesMax);
 
-// Writes all of `bytes`, waiting as long as it takes. UNAVAILABLE: the other end is gone.
+// Writes all of `bytes` and blocks until that is done. UNAVAILABLE if the other end is gone.
 absl::Status WriteAll(int fd, std::string_view bytes);
 
 // Collects one frame, however the socket cuts it into pieces, and never reads past its end.
@@ -34,7 +33,7 @@ absl::Status WriteAll(int fd, std::string_view bytes);
 class FrameReader {
  public:
   explicit FrameReader(uint32_t bytes_max = kFrameBytesMax) : bytes_max_(bytes_max) {}
-  // One read. True once the frame is whole; false if more is to come, also when a non-blocking
+  // Reads once. True once the frame is whole; false if more is to come, also if a non-blocking
   // socket has nothing. OUT_OF_RANGE: the other end closed. INVALID_ARGUMENT: longer than allowed.
   absl::StatusOr<bool> ReadFrom(int fd);
   // REQUIRES: ReadFrom returned true.

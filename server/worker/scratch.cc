@@ -46,7 +46,7 @@ class OpenFolder {
   }
 
  private:
-  // One that its mode closes to its owner.
+  // Opens a folder whose mode denies its owner access.
   static int OpenAgainst(int parent, const char* name) {
     const int place = openat(parent, name, O_PATH | kFolder);
     if (place < 0) return -1;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders that others' code has written to.
+// Removes folders to which foreign code has written.
 #pragma once
 
 #include <string>
 
 namespace tune::server {
 
-// Removes all that is in it: folders of any depth, and such as say that nobody may list them, where
-// this process may change that. Links are not followed. False: something is left. A folder that is
-// not there is empty.
+// Removes a folder's content, at any depth, including folders that cannot be listed if this process
+// may change their mode. Does not follow links. Returns false if something is left. A missing
+// folder counts as empty.
 bool EmptyFolder(const std::string& path);
-// The folder itself, too.
+// Removes the folder itself, too.
 bool RemoveFolder(const std::string& path);
 
 }  // namespace tune::server

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a worker process: answer requests until the daemon is gone, then be gone too.
+// The main loop of a worker process: answers requests until the daemon is gone, then exits.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr int kFilesToTry = 32;
-// Those of its folder in /proc that say more than it needs, or give access to itself.
+// Files of its folder in /proc that reveal more than it needs, or give access to itself.
 constexpr const char* kOwnEntries[] = {"mem",     "environ",   "fd",     "task",
                                        "net/tcp", "mountinfo", "cmdline"};
 constexpr long kMemfdSecret = 447;  // newer than the headers of the systems we build on
@@ -325,7 +325,7 @@ class Trial {
     Act("open files by handle", Reaches(Call(__NR_open_by_handle_at, -1, nullptr, 0), EFAULT));
   }
 
-  // Memory and disk that those who look from outside would not see in time.
+  // Attempts to take memory and disk that an observer outside would not see in time.
   void TryUncountedUse() {
     Begin("counted use");
     Act("make memory files", Call(__NR_memfd_create, "attempt", 0) >= 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the walls hold: attempts each act that they are to prevent.
+// Tests the walls: attempts each act that they must prevent.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace tune::server {
 
-// For a process that is thrown away afterwards, from its main thread, when its walls are up.
+// Run it from the main thread of a process that is discarded afterwards, once its walls stand.
 // `planted_file` is a file of the daemon's that no worker may reach, in a folder like the store's;
-// `daemon` the process that none may touch. Nothing that is attempted harms either, even if it
-// succeeds: the file holds nothing, and the process is sent no signal that does something.
+// `daemon` is the process that no worker may touch. No attempt does harm even if it succeeds: the
+// file is empty, and no signal with an effect is sent.
 v1::WorkerWalls TryWalls(const Walls& walls, const std::string& planted_file, int daemon);
 
 }  // namespace tune::server

@@ -62,13 +62,13 @@ bool DisableCoreFiles() {
   return setrlimit(RLIMIT_CORE, &none) == 0;
 }
 
-// Of root's powers none is left, in this process and whatever it starts. A driver may let only
-// those with CAP_SYS_ADMIN or CAP_PERFMON read counters.
+// Drops root's capabilities in this process and its children. A counter keeps CAP_SYS_ADMIN and
+// CAP_PERFMON, which a driver may require for reading counters.
 bool DropCapabilities(WorkerRole role) {
   const uint64_t counting = uint64_t{1} << CAP_SYS_ADMIN | uint64_t{1} << CAP_PERFMON;
   const uint64_t kept = role == WorkerRole::kCounter ? counting : 0;
   for (uint32_t capability = 0; capability < kCapabilities; ++capability) {
-    // Without CAP_SETPCAP there is nothing to drop them from, and no new privileges are to be had.
+    // Without CAP_SETPCAP the call fails, but then the process cannot gain privileges either.
     if ((kept >> capability & 1) == 0) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   }
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -107,7 +107,7 @@ std::set<std::string> LoadedLibraryDirs() {
   return dirs;
 }
 
-// Those of NVIDIA's driver: "nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-caps/...".
+// The files of NVIDIA's driver: "nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-caps/...".
 std::vector<std::string> DeviceFiles() {
   std::vector<std::string> files = {"/dev/null"};
   std::error_code error;
@@ -147,7 +147,7 @@ void Walls::Note(const std::string& what) {
 }
 
 std::vector<std::string> Walls::ReadablePaths() const {
-  // The store, its keys and everybody's home are not on this list.
+  // The store, its keys and home folders are not on this list.
   std::vector<std::string> paths = {
       "/usr", "/lib", "/lib64", "/bin", "/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime",
       "/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo",

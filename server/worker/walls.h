@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walls around a worker process, put up by the worker itself before it touches anything that
-// it was sent: limits of the process, files (Landlock), system calls (seccomp). Which walls a role
-// has is said in walls.cc and call_filter.cc and nowhere else. None needs privileges: root, a plain
-// user and an unprivileged container get the same ones. docs/walls.md tells what each is for.
+// The walls around a worker process, which the worker itself puts up before it touches anything
+// that it was sent: limits of the process, files (Landlock), system calls (seccomp). Only walls.cc
+// and call_filter.cc define which walls a role has. None needs privileges: root, a plain user and
+// an unprivileged container get the same ones. docs/walls.md describes the purpose of each.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace tune::server {
 
-// Limits of the process; 0: none. One that loads a GPU's driver reserves more address space than
-// any sane limit: the daemon watches what it holds instead (WorkerLimits of worker_process.h).
+// Limits of the process; 0: none. A process that loads a GPU's driver reserves more address space
+// than any sane limit, so the daemon watches its memory instead (WorkerLimits of worker_process.h).
 struct WallLimits {
   int64_t address_space_bytes = 0;
   int64_t file_bytes = 0;  // of each file that it writes
@@ -27,13 +27,13 @@ class Walls {
   // `scratch_dir`: the only folder that may be written to; a kHostDevice may write to none.
   Walls(WorkerRole role, std::string scratch_dir);
 
-  // What can be read besides, and for a kInterpreter the programs that can be run. Call it before
+  // Adds files that may be read, and for a kInterpreter programs that may be run. Call it before
   // EncloseProcess.
   void Admit(const CompilerFiles& files);
 
-  // The process ends with the daemon, has no privileges, and keeps to its limits and its files.
-  // Libraries that are loaded by then can still be read. Threads that run already are not kept from
-  // files: call it before starting those that will run foreign code.
+  // Ties the process's life to the daemon's, and restricts its privileges, its resources and its
+  // files. Libraries loaded by then stay readable. Threads that already run are not restricted from
+  // files, so call it before starting those that will run foreign code.
   void EncloseProcess();
   // Restricts the system calls of every thread. The last wall: a kHostDevice can start no thread
   // afterwards.
@@ -41,10 +41,10 @@ class Walls {
 
   WorkerRole role() const { return role_; }
   const std::string& scratch_dir() const { return scratch_dir_; }
-  // As they were when this was made: behind the walls a process cannot see what it may use.
+  // The limits when this object was made: behind the walls a process cannot see what it may use.
   const WallLimits& limits() const { return limits_; }
   int landlock() const { return landlock_; }  // its version; 0: none
-  // What could not be put up; empty: everything was. Whether it holds is what TryWalls finds out.
+  // The walls that could not be put up; empty if all were. TryWalls finds out whether they hold.
   const std::string& missing() const { return missing_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does for a living. Its walls follow from it.
+// The kind of work that a worker does, which determines its walls.
 #pragma once
 
 namespace tune::server {

@@ -27,7 +27,7 @@ TEST_F(StoreTest, WritersAndReadersDoNotDisturbEachOther) {
         absl::StatusOr<int64_t> id =
             store.AppendTrial(MakeTrial(sweep_.id, writer * kTrials + i), MakeTrialKey("k1"));
         ASSERT_TRUE(id.ok()) << id.status();
-        // What is acknowledged can be read, whichever connection reads it.
+        // An acknowledged trial can be read on any connection.
         ASSERT_TRUE(store.GetTrial(*id).ok());
         std::lock_guard lock(mutex);
         ASSERT_TRUE(ids.insert(*id).second);

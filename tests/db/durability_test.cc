@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store does when the world fails: kills, full disks, damaged files, second openers.
+// The store survives kills, full disks, damaged files and second openers.
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store does when its disk fails, hangs or forgets, and when a row makes no sense.
+// The store reports a disk that fails, hangs or forgets, and rows that do not parse.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -229,7 +229,7 @@ TEST_F(LogTest, ALogThatIsShorterOrGoneIsNoticed) {
   ExpectRefused("gone");
 }
 
-// What a crash in the middle of a write leaves was never acknowledged.
+// A write that a crash cut short was never acknowledged.
 TEST_F(LogTest, ATornEndIsNoDamage) {
   std::ofstream(log(), std::ios::binary | std::ios::app) << std::string(3000, '\x5a');
   EXPECT_THAT(Reopen().TrialsOfSweep(1).value(), SizeIs(kTrials));

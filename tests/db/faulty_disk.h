@@ -11,7 +11,7 @@
 
 namespace tune::db {
 
-// One at a time. Make it before the store, so that it outlives the store.
+// Only one may exist at a time. Make it before the store, so that it outlives the store.
 class FaultyDisk {
  public:
   FaultyDisk();
@@ -29,7 +29,7 @@ class FaultyDisk {
   void Release();
   // Waits until a sync hangs.
   void AwaitHanging();
-  // Of the calls below; not for tests.
+  // Called by the functions below; not for tests.
   void PassSync();
 
  private:

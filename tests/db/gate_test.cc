@@ -87,7 +87,7 @@ class GateStoreTest : public testing::Test {
                                   .throttle_reasons = 0x4,
                                   .compute_processes = 2}}};
   }
-  // What SQLite says to a change of what is stored; closes the store.
+  // Returns SQLite's error for a change of stored rows; closes the store.
   std::string Tamper(const std::string& sql) {
     store_.reset();
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();

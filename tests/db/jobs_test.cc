@@ -74,7 +74,7 @@ TEST_F(StoreTest, ASweepsJobComesBackWhole) {
   EXPECT_EQ(actual.finished_unix_ms, expected.finished_unix_ms);
 }
 
-// What a store of the version before had of sweeps and gate runs is there as jobs.
+// Sweeps and gate runs of an earlier schema become jobs.
 TEST_F(StoreTest, MigrationKeepsSweepsAndGateRunsAsJobs) {
   {
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();

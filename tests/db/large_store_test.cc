@@ -61,7 +61,7 @@ TEST_F(StoreTest, TrialsAreReadInPages) {
   EXPECT_EQ(whole[1].measurement.samples_ns, MakeTrial(1).measurement.samples_ns);
   EXPECT_TRUE(large.TrialsWithIds({5}, /*whole=*/false).value()[0].measurement.samples_ns.empty());
 
-  // Those that a later sweep could reuse, one by one, are those that it is told of at once.
+  // The trials that a later sweep can reuse are the same in pages and all at once.
   SweepRow later = MakeSweepRow("k1");
   later.idempotency_key.clear();
   later.fresh = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a version of the schema makes of the rows of the one before.
+// Each migration keeps the rows of the version before it.
 #include "db/migrations.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ INSERT INTO gate_run (id, job_id, kind, device_name, device_uuid, target, driver
 VALUES (1, 4, 1, 'cpu:x', '', 'cpu', '', '', 1, '', '', 0.01, 0.05, 0.01, 5, 1, 1, 0);
 )";
 
-// As the version before kept them: a sweep's end and a config's source as text.
+// Rows of the version before, in which a sweep's end and a config's source are text.
 class MigrationTest : public StoreTest {
  protected:
   void Fill(const std::vector<std::string>& config_sources) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store keeps of who asked: tokens, owners, and name spaces of records.
+// The store's rows about principals: tokens, owners, and name spaces of records.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

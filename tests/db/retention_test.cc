@@ -59,7 +59,7 @@ class RetentionTest : public StoreTest {
       all.bytes += some->bytes;
     }
   }
-  // What a person with sqlite3 gets: the error, or "".
+  // Runs SQL as a person with sqlite3 would: returns the error, or "".
   std::string RunSql(const std::string& sql) {
     sqlite3* handle = nullptr;
     sqlite3_open(path().c_str(), &handle);
@@ -113,7 +113,7 @@ TEST_F(RetentionTest, PruningGivesBackWhatAnOwnersJobsStored) {
   EXPECT_EQ(ResultBytes("alice"), of_alice);
   EXPECT_EQ(store_->TrialsOfSweep(kept.id).value().size(), 3u);
   EXPECT_EQ(store_->Statistics().value().trial_count, 3u);
-  // The same sources again are as new.
+  // Storing the same sources again works as the first time.
   Sweep("mallory", "m1", 1);
   EXPECT_EQ(store_->GetKernel("m1").value().files, MakeKernelRow("m1").files);
 }

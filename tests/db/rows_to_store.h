@@ -107,7 +107,7 @@ inline Trial MakeTrial(int64_t sweep_id, int64_t block = 64) {
   return trial;
 }
 
-// The same, measured again as a winner is: the only kind that makes a record.
+// A trial that confirms a winner: the only kind that makes a record.
 inline Trial MakeConfirmed(int64_t sweep_id, int64_t block = 64) {
   Trial trial = MakeTrial(sweep_id, block);
   trial.purpose = TrialPurpose::kConfirm;

@@ -26,7 +26,7 @@ int Append(const std::string& path) {
       while (true) {
         absl::StatusOr<int64_t> id = (*store)->AppendTrial(MakeTrial(sweep_id), MakeTrialKey("k1"));
         if (!id.ok()) _exit(1);
-        // One write call, so that a kill never leaves half a line.
+        // A single write call, so that a kill never leaves half a line.
         std::string line = absl::StrCat(*id, "\n");
         if (write(STDOUT_FILENO, line.data(), line.size()) < 0) _exit(1);
       }

@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// What a person with sqlite3 gets: the error, or "".
+// Runs SQL as a person with sqlite3 would: returns the error, or "".
 std::string RunSql(const std::string& path, const char* sql) {
   sqlite3* handle = nullptr;
   sqlite3_open(path.c_str(), &handle);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts are multiplied by, learnt from kernels whose counts are known.
+// Multipliers from hardware counts to operations and bytes, learnt from kernels whose counts are
+// known.
 #pragma once
 
 #include <map>
@@ -20,7 +21,7 @@ void JudgeCalibration(std::vector<CalibrationEntry>& entries, const Multipliers&
 
 bool AllPassed(const std::vector<CalibrationEntry>& entries);
 
-// Of the exact entries that passed.
+// The multipliers of the exact entries that passed.
 Multipliers MultipliersOf(const std::vector<CalibrationEntry>& entries);
 
 }  // namespace tune

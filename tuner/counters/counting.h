@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hardware counters say of a variant, before anything is concluded from it.
+// Counting a variant with hardware counters: the request and the raw quantities, before any
+// conclusion is drawn (profile.h).
 #pragma once
 
 #include <map>
@@ -11,7 +12,8 @@
 
 namespace tune {
 
-// Values are stored and sent: do not renumber. What is in each: tuner/device/cuda/metric_sets.h.
+// Values are stored and sent: do not renumber. tuner/device/cuda/metric_sets.h lists the metrics of
+// each.
 enum class MetricSet { kDefault = 1, kFlops = 2, kTensor = 3, kAll = 4 };
 
 // "default", "flops", ...
@@ -36,10 +38,11 @@ struct CountRequest {
   std::string tensor_quantity;
 };
 
-// What a counter adds to, by name: "dram_read", "dram_write", "l2", "l1", "shared" in bytes; "f64",
+// The sums over counters by name: "dram_read", "dram_write", "l2", "l1", "shared" in bytes; "f64",
 // "f32", "f16", "tensor_bf16", ... in FLOPs as the chip counts them, before its multiplier;
 // "tensor_instructions"; "sm_clock", "memory_clock" in Hz; "occupancy", "issue_active",
-// "l2_hit_rate" in 0..1; "stall_<reason>" in warps per issue. What was not counted is not there.
+// "l2_hit_rate" in 0..1; "stall_<reason>" in warps per issue. A quantity that was not counted is
+// absent.
 using Quantities = std::map<std::string, double>;
 
 struct CountReport {
@@ -57,7 +60,7 @@ struct CountReport {
 TUNE_FIELDS(CountReport, outcome, message, unavailable, chip, pass_count, reading_count, counters,
             quantities, left_out);
 
-// One known kernel, held against what a counter says of it.
+// A kernel with a known count, compared with its counter.
 struct CalibrationEntry {
   std::string name;      // "f32", "tensor_bf16_mma", "tensor_bf16_wgmma", "dram_read"
   std::string quantity;  // whose multiplier it tells: "tensor_bf16"

@@ -51,8 +51,8 @@ struct Stall {
 };
 TUNE_FIELDS(Stall, reason, warps, share);
 
-// A profile's quantities by what they mean, and what follows from them. tune.v1.Profile says more
-// of each. Nothing where it was not counted.
+// A profile's quantities by their meaning, and the figures that follow from them. tune.v1.Profile
+// describes each. nullopt if it was not counted.
 struct Figures {
   double declared_bytes = 0;
   double declared_flops = 0;
@@ -83,7 +83,7 @@ TUNE_FIELDS(Figures, declared_bytes, declared_flops, peak, dram_read_bytes, dram
 
 Figures FiguresOf(const Profile& profile);
 
-// What is known of a problem on a device besides the counters.
+// Facts about a problem on a device that counters do not give.
 struct ProfileScene {
   double written_bytes = 0;  // declared, by all outputs
   double l2_bytes = 0;

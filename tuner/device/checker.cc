@@ -30,8 +30,8 @@ std::string OutputOfReference(const BufferPlan& wanted) {
 
 std::string DescribeFaults(const TuneFaults& faults) {
   if (faults.count == 0) return "";
-  // Threads tell theirs in any order; of those that were kept, the first element's is always the
-  // same where not more were told.
+  // Threads report faults in any order. If all faults were kept, the first element's is always the
+  // same.
   const auto kept = std::min<unsigned long long>(faults.count, TuneFaults::kKept);
   const TuneFaultSlot& first = *std::min_element(
       faults.kept, faults.kept + kept,

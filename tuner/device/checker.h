@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's own checker says of a launch (tuner/tune_check.h), for people.
+// The words for people in which a kernel's own checker (tuner/tune_check.h) reports a launch.
 #pragma once
 
 #include <string>

@@ -79,8 +79,8 @@ TUNE_COMPARE_FUNCTION double ErrorOf(double value, double reference) {
   return error < 0 ? -error : error;
 }
 
-// Of 64-bit integers, of which a double cannot tell neighbours apart above 2^53. At least 1 where
-// they differ.
+// The error of 64-bit integers. It is at least 1 if they differ, although a double cannot
+// distinguish neighbours above 2^53.
 TUNE_COMPARE_FUNCTION double ErrorOfUnsigned(unsigned long long value,
                                              unsigned long long reference) {
   return static_cast<double>(value > reference ? value - reference : reference - value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every compiler does alike: refusing a request before it is compiled, describing what came
-// of it.
+// Steps that all compilers share: they refuse a bad request before it is compiled, and describe
+// the result.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ namespace tune {
 // empty if nothing is wrong.
 std::string WhyNotAllowed(const CompilePlan& plan);
 
-// Empty without symbols. What follows a source of CUDA C++, so that its compiler finds those that
-// are not as large as the spec says.
+// Text appended to a source of CUDA C++, so that its compiler rejects symbols of another size than
+// the spec's. Empty without symbols.
 std::string SymbolChecks(const CompilePlan& plan);
 
 Artifact Refused(Outcome outcome, std::string log);
 
-// What a front end is asked for the plan: without the options that no source speaks of, such as
-// num_stages, since those are for the compiler behind it. Configs that differ in nothing else are
-// one to the front end and its cache.
+// The plan as the front end gets it: without the options that no source reads, such as num_stages,
+// which are for the compiler behind it. The front end and its cache see configs that differ in
+// nothing else as one.
 CompilePlan ForFrontEnd(CompilePlan plan);
 
-// What goes on from a front end, which made `front` of the plan, to the compiler of the language
-// that it makes. INTERNAL: it made something else of it.
+// The plan for the compiler behind a front end, which made `front` in `language`. INTERNAL: `front`
+// is not in that language.
 absl::StatusOr<CompilePlan> Lowered(CompilePlan plan, Language language, const Artifact& front);
 
 // Sets the size and the hash of the binary that is there.

@@ -11,14 +11,14 @@
 
 namespace tune {
 
-// What a compiler reads and runs while it compiles, beyond what is the system's own.
+// Files beyond the system's own that a compiler reads and runs while it compiles.
 struct CompilerFiles {
   std::vector<std::string> readable;  // folders
   std::vector<std::string> programs;  // no others are run
 };
 
-// Of one language. Not thread-safe: one compile at a time, one process each (NVRTC's front end is
-// serial).
+// Compiles one language. Not thread-safe: a process compiles one variant at a time, since NVRTC's
+// front end is serial.
 class Compiler {
  public:
   virtual ~Compiler() = default;
@@ -28,8 +28,8 @@ class Compiler {
   // Targets it can compile for: {"sm_80", "sm_90a", ...} or {"cpu"}.
   virtual std::vector<std::string> Targets() const = 0;
   virtual CompilerFiles Files() const { return {}; }
-  // Of a language whose sources run: what a source could do that it must not, in words, found by
-  // attempting it where a source would run. Behind the walls only, since it is no harm there alone.
+  // For a language whose sources run: attempts forbidden acts where a source would run, and returns
+  // those that succeeded, in words. Call it only behind walls, where the attempts do no harm.
   virtual absl::StatusOr<std::vector<std::string>> TryWalls() { return std::vector<std::string>(); }
   // A non-OK status means the compiler can no longer be used.
   virtual absl::StatusOr<Artifact> Compile(const CompilePlan& plan) = 0;

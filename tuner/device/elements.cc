@@ -59,7 +59,8 @@ void FillPieceAnywhere(const Fill& fill, uint64_t key, int64_t begin, int64_t en
   FillPieceBody(fill, key, begin, end, values);
 }
 #if defined(__x86_64__)
-// The same numbers, since fill.h spells out its multiply-adds; but without a call for each of them.
+// Gives the same numbers, since fill.h spells out its multiply-adds, without a call for each of
+// them.
 __attribute__((target("avx2,fma"))) void FillPieceWithFma(const Fill& fill, uint64_t key,
                                                           int64_t begin, int64_t end,
                                                           float* values) {

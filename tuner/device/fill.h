@@ -121,8 +121,8 @@ TUNE_FILL_FUNCTION float FillGauss(unsigned long long key, unsigned long long in
   return TUNE_FILL_MUL(radius, negate ? -value : value);
 }
 
-// What a floating-point buffer holds at `index`. NORMAL: mean `low`, standard deviation `high` (1
-// if 0). UNIFORM: [low, high), or [low, low + 1) where that is empty.
+// The element of a floating-point buffer at `index`. NORMAL: mean `low`, standard deviation `high`
+// (1 if 0). UNIFORM: [low, high), or [low, low + 1) if that is empty.
 TUNE_FILL_FUNCTION float FillFloat(int kind, float low, float high, unsigned long long key,
                                    unsigned long long index) {
   if (kind == kFillNormal) {
@@ -137,7 +137,7 @@ TUNE_FILL_FUNCTION float FillFloat(int kind, float low, float high, unsigned lon
   return kind == kFillConstant ? low : static_cast<float>(index);
 }
 
-// What an integer buffer holds at `index`; the device narrows it to the buffer's type. UNIFORM
+// The element of an integer buffer at `index`; the device narrows it to the buffer's type. UNIFORM
 // draws from at most 2^32 values; a NORMAL is cut towards zero.
 TUNE_FILL_FUNCTION long long FillInteger(int kind, long long low, long long high,
                                          unsigned long long key, unsigned long long index) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function on the host that computes what is right of a problem: the bytes it is given, and what
-// is made of those it gives back. Both ends of a worker's socket agree on them here.
+// A function on the host that computes the expected results of a problem: the bytes of its
+// arguments and of its results. Both ends of a worker's socket use this format.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace tune {
 
-// What an input or an in-out holds before a launch.
+// The elements of an input or an in-out before a launch.
 std::string ElementsOf(const BufferPlan& buffer, const HostCall& call);
 
-// Of which type a result is: floating ones are wide.
+// The type of a result: `call.wide` for floating ones.
 DType ResultDType(const BufferPlan& buffer, const HostCall& call);
 
-// Adds what `results` holds of each output and in-out, one after the other in the order of the
-// call's buffers, as what is right. DATA_LOSS: it is not as long as that.
+// Splits `results`, the outputs and in-outs one after the other in the order of the call's buffers,
+// and adds each to `files` as an expected result. DATA_LOSS if its size does not match.
 absl::Status TakeResults(const HostCall& call, const std::string& results,
                          std::vector<BufferFile>& files);
 

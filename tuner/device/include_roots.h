@@ -18,8 +18,8 @@ struct IncludeRoot {
   std::string stamp;
 };
 
-// Immutable once it is made: digests are those of the headers as they were then. What compiles
-// asks afterwards whether they still are.
+// Immutable: its digests are those of the headers when it was made. A compiler checks afterwards
+// whether the headers still match.
 class IncludeRoots {
  public:
   // "cutlass=/opt/cutlass/include" once for each. Reads all files.

@@ -30,7 +30,7 @@ struct Type {
   Shape shape = Shape::kUnknown;
   std::optional<DType> dtype;  // of a floating one
   int64_t bytes = 0;           // of an integer, by its name
-  // Of a pointer:
+  // Set for a pointer:
   Shape pointee = Shape::kUnknown;
   bool pointee_const = false;
 };
@@ -49,7 +49,7 @@ Type PtxType(absl::string_view text) {
   return type;
 }
 
-// Of the type's words, const and volatile among them. Classes and vectors are unknown.
+// The type of some words, const and volatile among them. Classes and vectors are unknown.
 Type PlainType(absl::string_view text) {
   constexpr std::array<std::pair<absl::string_view, DType>, 5> kFloats = {
       {{"float", DType::kF32},
@@ -260,7 +260,7 @@ std::string WhyOrderIsDoubtful(const CompilePlan& plan, const std::string& entry
     const std::string name = NameOf(args[i]);
     const std::string there = NameOfParameter(function.parameters[i]);
     if (there == name) continue;
-    // One name that differs says nothing; one that another arg has tells of a mix-up.
+    // A name that differs is no evidence; one that another arg has indicates a mix-up.
     const bool is_an_arg = std::any_of(args.begin(), args.end(),
                                        [&](const ArgPlan& arg) { return NameOf(arg) == there; });
     const std::string elsewhere = Elsewhere(function, name, i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a compiled kernel's artifact tells of the parameters it takes, and whether the args of a
-// spec fit them. A kernel reads its arguments as it declares them: one that is launched with others
-// crashes, or computes nonsense.
+// Compares the args of a spec with the parameters in the compiled kernel's artifact. A kernel reads
+// its arguments as it declares them: one that is launched with others crashes, or computes
+// nonsense.
 #pragma once
 
 #include <string>
@@ -20,8 +20,9 @@ std::string WhyArgsDoNotFit(const CompilePlan& plan, const std::string& entry,
                             const std::vector<ArgPlan>& args,
                             const std::vector<ParameterFact>& parameters, bool alone);
 
-// Args that stand in another order than the source's parameters of the same names: "saxpy.cu:12:
-// ...". They may fit all the same, being of one type. Empty if the names agree or tell nothing.
+// Reports args that stand in another order than the source's parameters of the same names:
+// "saxpy.cu:12: ...". They may fit all the same, being of one type. Empty if the names agree, or
+// have nothing in common.
 std::string WhyOrderIsDoubtful(const CompilePlan& plan, const std::string& entry,
                                const std::vector<ArgPlan>& args);
 

@@ -46,7 +46,7 @@ absl::Status CheckCount(const BufferPlan& buffer) {
       absl::StrCat("buffer '", buffer.name, "' has ", buffer.count, " elements"));
 }
 
-// As long doubles, whose exponents hold what the scaled sums stand for.
+// Computed in long doubles, whose exponents suffice for the scaled sums.
 long double RootOf(const SquareSum& sum) {
   constexpr long double kGrow = static_cast<long double>(SquareSum::kGrow);
   return sqrtl(static_cast<long double>(sum.large) * kGrow * kGrow + sum.medium +

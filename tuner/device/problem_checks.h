@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every device checks alike: a problem before its memory is allocated, a variant's buffers
+// Checks that every device shares: a problem before its memory is allocated, a variant's buffers
 // against the problem's, and how far its outputs are from the reference's.
 #pragma once
 
@@ -20,23 +20,24 @@ bool IsFilled(Role role);
 size_t DataBytes(const BufferPlan& buffer);
 TolerancePlan ToleranceFor(const ProblemPlan& plan, const BufferPlan& buffer);
 
-// What a file holds of a buffer, to be filled with or to be right; null: there is none.
+// The file with a buffer's input or expected elements; null if there is none.
 const BufferFile* FileOf(const ProblemPlan& plan, const std::string& buffer, bool expected);
 
-// Of all buffers, the reference's outputs and the copies that in-outs are restored from. In
-// floating point: counts are a user's, and their sum may not fit in 64 bits. INVALID_ARGUMENT: a
-// count below zero, a file of another size than its buffer, a reference that is not of one step, or
-// none where not all that is right is in files.
+// The bytes of all buffers, the reference's outputs and the copies that in-outs are restored from.
+// A double, since counts are a user's and their sum may not fit in 64 bits. INVALID_ARGUMENT if a
+// count is negative, a file has another size than its buffer, the reference has not one step, or
+// there is no reference and files do not hold all expected results.
 absl::StatusOr<double> BytesNeeded(const ProblemPlan& plan);
 
-// The reference's own buffer of a checked one. INVALID_ARGUMENT: it has none such, or of another
-// size, or an in-out of a type that the input cannot be made into.
+// The reference's own buffer of a checked one. INVALID_ARGUMENT if there is none, it has another
+// size, or it is an in-out of a type to which the input cannot be converted.
 absl::StatusOr<BufferPlan> ReferenceBuffer(const ProblemPlan& plan, const BufferPlan& buffer);
 
-// INVALID_ARGUMENT: the variant wants a buffer that is not as the problem has it (null: not there).
+// INVALID_ARGUMENT if a buffer of the variant differs from the problem's (null: the problem has
+// none).
 absl::Status CheckWanted(const BufferPlan& wanted, const BufferPlan* of_problem);
 
-// What a check of a launch found; the first thing that is wrong is told in `message`.
+// The result of checking a launch; `message` reports the first error.
 struct Verdict {
   bool right = true;
   // Something the harness itself relies on was overwritten: nothing measured from here on counts.

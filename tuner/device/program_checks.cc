@@ -78,7 +78,7 @@ absl::Status AddScratch(const std::vector<ScratchFact>& scratch, StepPlan& step)
   return absl::OkStatus();
 }
 
-// As the compiler wants the entry to be launched.
+// Launches the step as the compiler requires for this entry.
 absl::Status LaunchAsCompiled(const EntryFacts& entry, StepPlan& step) {
   const LaunchFacts& facts = *entry.launch;
   LaunchPlan& launch = step.launch;

@@ -8,12 +8,11 @@
 
 namespace tune {
 
-// Gives the steps what the artifact decides of them: blocks, clusters, shared memory, scratch,
-// which args are taken, in which order, and what the binary calls entries and symbols, since
-// templates and what stands in a namespace have other names there. Then, INVALID_ARGUMENT, in words
-// for people, if a step's args are not what its entry takes, or its blocks are not of the size that
-// the entry was compiled for. OK for an artifact that does not tell, or that is none. Steps that
-// fit stay as they are.
+// Adapts the steps to the artifact: blocks, clusters, shared memory, scratch, the args taken and
+// their order, and the binary's names of entries and symbols, which differ for templates and in
+// namespaces. INVALID_ARGUMENT, in words for people, if a step's args do not fit its entry's
+// parameters, or its blocks differ from the size for which the entry was compiled. OK for an
+// artifact that does not describe its entries, or that failed. Steps that fit stay as they are.
 absl::Status FitSteps(const Artifact& artifact, ProgramPlan& program);
 
 }  // namespace tune

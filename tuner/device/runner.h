@@ -44,8 +44,8 @@ class Runner {
  public:
   virtual ~Runner() = default;
   virtual const DeviceInfo& info() const = 0;
-  // Measures what utilisation is held against; cached by the server, so called seldom. A second or
-  // so.
+  // Measures the ceilings, with which utilisation is compared; cached by the server, so called
+  // seldom. Takes about a second.
   virtual absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() = 0;
   // The whole suite of ceilings; sustained compute figures too, after so many seconds of load each,
   // unless that is 0.
@@ -58,9 +58,9 @@ class Runner {
                                uint64_t seed) = 0;
   // REQUIRES: Prepare succeeded. A non-OK status means the runner can no longer be used.
   virtual absl::StatusOr<RunReport> Run(const RunRequest& request) = 0;
-  // Judges what somebody else computed for the problem as Run judges what a variant leaves behind;
-  // nothing is timed. Of outputs that are not given, nothing was written. REQUIRES: Prepare
-  // succeeded. INVALID_ARGUMENT: an output that the problem has not, or not so large.
+  // Judges results that another program computed for the problem, as Run judges a variant's; times
+  // nothing. An output that is not given counts as not written. REQUIRES: Prepare succeeded.
+  // INVALID_ARGUMENT for an output that the problem does not have, or of another size.
   virtual absl::StatusOr<RunReport> Judge(const std::vector<BufferFile>& outputs);
   // Reads counters while a variant runs. Only in a runner made for it, which never times.
   // REQUIRES: Prepare succeeded.

@@ -101,7 +101,7 @@ void Permute(const BufferPlan& buffer, Draws draws, Elements& elements) {
   }
 }
 
-// One value from each of as many equal parts of the range.
+// Draws a value from each of as many equal parts of the range.
 void Sort(const BufferPlan& buffer, Draws draws, Elements& elements) {
   const double span = buffer.fill.high - buffer.fill.low;
   for (int64_t i = 0; i < buffer.count; ++i) {
@@ -150,7 +150,7 @@ class RowLengths {
         left_(static_cast<int64_t>(fill.high)) {}
 
   int64_t Next() {
-    // What the rows after it cannot hold.
+    // The elements that do not fit in the later rows.
     const double rest = static_cast<double>(rows_ - 1) * static_cast<double>(columns_);
     const auto least = static_cast<int64_t>(std::max(0.0, static_cast<double>(left_) - rest));
     const int64_t most = std::min(columns_, left_);
@@ -175,7 +175,7 @@ void AddOffsets(const Fill& fill, Draws draws, Elements& elements) {
   for (int64_t row = 0; row < fill.rows; ++row) elements.AddInteger(offset += lengths.Next());
 }
 
-// One column from each of as many equal parts of a row.
+// Draws a column from each of as many equal parts of a row.
 void AddColumns(const Fill& fill, Draws draws, Elements& elements) {
   RowLengths lengths(fill, draws);
   for (int64_t row = 0; row < fill.rows; ++row) {
@@ -188,7 +188,7 @@ void AddColumns(const Fill& fill, Draws draws, Elements& elements) {
   }
 }
 
-// Where pieces begin that lie one behind the other.
+// Adds the offsets of pieces that lie one behind the other.
 void AddOffsetsOfPieces(const BufferPlan& buffer, Elements& elements) {
   const std::vector<int64_t>& lengths = buffer.fill.lengths;
   int64_t offset = 0;

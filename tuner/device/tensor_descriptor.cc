@@ -39,7 +39,7 @@ DType TypeOfNumber(const ParameterFact& parameter) {
   return parameter.bytes == SizeInBytes(DType::kI32) ? DType::kI32 : DType::kI64;
 }
 
-// Of the arg that has the parameter's name. A part of a descriptor, which a dot tells, may be taken
+// The arg that has the parameter's name. A part of a descriptor (its name has a dot) may be taken
 // twice, in two widths.
 ArgPlan Whole(const ArgPlan& arg, const ParameterFact& parameter) {
   if (const auto* scalar = std::get_if<ScalarPlan>(&arg)) {

@@ -13,7 +13,7 @@ using Node = Expression::Node;
 
 namespace {
 
-// Text and lists that a program keeps. What is beyond is made again in every run.
+// The most text and lists that a program stores. Larger ones are computed again in every run.
 constexpr size_t kMaxFoldedBytes = 64 * 1024;
 // A stretch that fails is tried again with each operator round it, so there is an end to trying.
 constexpr int kMaxFoldFailures = 16;

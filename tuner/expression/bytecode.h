@@ -26,7 +26,7 @@ struct Machine {
 // Immutable. Thread-safe, each thread with its own machine.
 class Bytecode {
  public:
-  // What a name stands for: a slot whose value comes with each run, or a value known now.
+  // The meaning of a name: a slot whose value comes with each run, or a value known now.
   using Binding = std::variant<uint32_t, Value>;
   // Called once for each free name.
   using Binder = std::function<Binding(const std::string& name)>;

@@ -24,7 +24,7 @@ struct Expression::Parsed {
 
 namespace {
 
-// Where a name first appears, or 0.
+// The column at which a name first appears, or 0.
 uint16_t ColumnOf(const Expression::Node& node, const std::string& name) {
   if (node.kind == Expression::Node::Kind::kName && node.name == name) return node.column;
   for (const NodePointer& child : node.children) {
@@ -39,7 +39,7 @@ std::string InScope(const std::set<std::string>& names) {
 
 }  // namespace
 
-// One run of the program and its result, which may point into the machine.
+// Runs the program once and keeps the result, which may point into the machine.
 class Expression::Evaluation {
  public:
   Evaluation(const Parsed& parsed, const Scope& scope) : parsed_(parsed), scope_(scope) {}

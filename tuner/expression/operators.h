@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operators and functions of the expression language do to values. One implementation, for
-// every way of evaluating.
+// The operators and functions of the expression language. Every way of evaluating uses this one
+// implementation.
 #pragma once
 
 #include <cstddef>

@@ -376,7 +376,7 @@ class Parser {
     return Parenthesised();
   }
 
-  // One expression in brackets, or a tuple, which is a list.
+  // Parses an expression in brackets, or a tuple, which is a list.
   Result Parenthesised() {
     const uint16_t column = token_.column;
     RETURN_IF_ERROR(Expect("("));

@@ -122,7 +122,7 @@ class Reader {
     return Plain(text, scope);
   }
 
-  // Of list(...): a list, or a comprehension without its brackets.
+  // The argument of list(...): a list, or a comprehension without its brackets.
   absl::StatusOr<Values> Argument(const std::string& text, const Scope& scope) {
     return IsComprehension(text) ? Comprehension(text, scope) : List(text, scope);
   }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate's decision: did a change make a kernel slower? Pure: fed with rounds, says which kernels
-// want another one, and in the end gives every kernel its verdict. The same rounds give the same
-// verdicts, so a verdict can be recomputed from what is stored.
+// The gate's decision whether a change made a kernel slower. It does no measuring itself: the
+// caller adds rounds, asks which kernels need another one, and in the end gets a verdict on every
+// kernel. The same rounds give the same verdicts, so a verdict can be recomputed from stored
+// rounds.
 //
-// Every kernel is screened with a few rounds. Those whose mean is beyond the tolerance are flagged,
-// and only they are measured again: fresh rounds, which the screening has not chosen, go into one
-// exact signed-rank test at alpha / (number flagged). So the chance that any kernel of an unchanged
-// run fails is at most alpha, whatever the noise, as long as its differences are symmetric.
+// Every kernel is screened with a few rounds. Kernels whose mean is beyond the tolerance are
+// flagged, and only they are measured again: fresh rounds, which the screening has not chosen, go
+// into one exact signed-rank test at alpha / (number flagged). So the chance that any kernel of an
+// unchanged run fails is at most alpha, whatever the noise, as long as its differences are
+// symmetric.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 namespace tune::gate {
 namespace {
 
-// Our two workers; whoever else computes on the device disturbs.
+// Our two workers; any other process that computes on the device disturbs.
 constexpr int64_t kOwnProcesses = 2;
 
 std::string WrongSamples(const Leg& leg) {

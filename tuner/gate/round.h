@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round: one fresh process for each revision, the kernel timed in both by turns. What the rounds
-// say is all the gate knows: launches within a process are no evidence about a revision, only
-// about that process.
+// A round: one fresh process for each revision, the kernel timed in both by turns. Rounds are the
+// gate's only evidence: launches within a process are no evidence about a revision, only about that
+// process.
 #pragma once
 
 #include <optional>
@@ -34,11 +34,11 @@ TUNE_FIELDS(Leg, revision, samples_ns, median_ns, clock, telemetry);
 inline constexpr uint64_t kPowerCapBit = 0x4;
 inline constexpr uint64_t kThrottleBits = 0x8 | 0x20 | 0x40 | 0x80;  // hardware, thermal, brake
 
-// One round of one kernel, reduced.
+// A round of one kernel, reduced to a ratio.
 struct RoundResult {
   // Mean over head legs of log(median) less the same over base legs.
   double log_ratio = 0;
-  // The same in cycles; nothing where the device does not tell its clock.
+  // The ratio in cycles; nullopt if the device does not report its clock.
   std::optional<double> cycle_log_ratio;
   double base_log = 0;  // mean over base legs of log(median in ns)
   double head_log = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps a measured config from being faster: the hierarchical roofline (C. Yang, T. Kurth,
-// S. Williams, "Hierarchical Roofline analysis for GPUs", CCPE 2020) in terms of time, which also
-// handles kernels without FLOPs. Every resource gives a floor, the time that its share of the work
-// takes at its ceiling; the longest floor binds.
+// Diagnoses the resource that limits a measured config: the hierarchical roofline (C. Yang, T.
+// Kurth, S. Williams, "Hierarchical Roofline analysis for GPUs", CCPE 2020) in terms of time, which
+// also handles kernels without FLOPs. Every resource gives a floor, the time that its share of the
+// work takes at its ceiling; the longest floor binds.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace tune {
 
-// What hardware counters saw of one config; nothing where nothing was counted.
+// The hardware counts of one config; nullopt for those that were not counted.
 struct CountedWork {
   std::optional<double> dram_read_bytes;
   std::optional<double> dram_write_bytes;
@@ -27,7 +27,7 @@ struct CountedWork {
   std::map<std::string, double> flops;  // by ceiling: "f32", "tensor_bf16"
 };
 
-// What every config of a problem on a device has in common.
+// The facts that every config of a problem on a device shares.
 struct RooflineBasis {
   WorkPlan declared;
   double written_bytes = 0;       // of the declared ones
@@ -35,7 +35,7 @@ struct RooflineBasis {
   double cache_bytes = 0;         // last-level cache; 0: unknown, so any output may be in it
 };
 
-// What can keep a kernel from being faster. Values are sent: do not renumber.
+// The resource that limits a kernel. Values are sent: do not renumber.
 enum class RooflineResource {
   kUnknown = 0,
   kDram = 1,
@@ -54,7 +54,7 @@ struct ResourceUse {
   bool counted = false;  // by hardware; else declared
   double roof = 0;       // per second
   double floor_ns = 0;
-  // The same less what may leave the cache after the kernel: nothing can be faster.
+  // floor_ns without the bytes that may leave the cache after the kernel: nothing can be faster.
   double believable_ns = 0;
   double utilisation = 0;  // floor over median; 0 when unknown
   double intensity = 0;    // FLOPs over these bytes; 0 for compute and launch

@@ -28,7 +28,7 @@ struct Roof {
 };
 TUNE_FIELDS(Roof, floor_ns, believable_ns, bound, ceiling, source);
 
-// What memory can do with a mix of reads and writes.
+// The rate of memory for a mix of reads and writes.
 struct MemoryRoof {
   double rate = 0;       // bytes/s; 0 where no ceiling of memory is known
   double rate_high = 0;  // the most that the ceilings' own spread leaves possible
@@ -54,8 +54,8 @@ inline constexpr double kBelievable = 0.97;
 Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0,
              double written_bytes = -1);
 
-// Fills in rates and peak_fraction. True if the median is below kBelievable of what a measured roof
-// makes believable and the sample is cold: then nobody should believe it (Outcome kAboveRoof).
+// Fills in rates and peak_fraction. True if the sample is cold and the median is below kBelievable
+// of a measured roof's believable time: the trial is then refused (Outcome kAboveRoof).
 bool ApplyRoofline(const WorkPlan& work, const Roof& roof, Measurement& measurement);
 
 }  // namespace tune

@@ -19,10 +19,10 @@ class Conditions {
   // `macros` are known to be defined; outlives this.
   Conditions(const CompilePlan& plan, const std::set<std::string>& macros);
 
-  // Of a line that begins with "#". `guard`: it is the "#ifndef X" ahead of a "#define X".
+  // Reads a line that begins with "#". `guard`: it is the "#ifndef X" ahead of a "#define X".
   void Read(const SourceLine& line, bool guard = false);
 
-  // Of all conditions that stand open.
+  // Returns whether all open conditions hold.
   Holds Around() const;
 
  private:

@@ -36,7 +36,7 @@ constexpr std::array<absl::string_view, 3> kQuestions = {"__has_include", "__has
 constexpr std::array<absl::string_view, 13> kDirectives = {
     "define",   "undef", "if",    "ifdef", "ifndef",  "elif", "elifdef",
     "elifndef", "else",  "endif", "error", "warning", "ident"};
-// What may be followed by a parenthesis in a condition without being a macro.
+// Words that may precede a parenthesis in a condition without being a macro.
 constexpr std::array<absl::string_view, 10> kConditionCalls = {"defined",
                                                                "__has_cpp_attribute",
                                                                "__has_attribute",
@@ -146,7 +146,7 @@ absl::Status Checker::Name(const std::string& quoted) {
   // The system's folders are not for kernels on the CPU; those of an include root may be.
   const bool folder = absl::StrContains(name, '/') && plan_.include_roots.empty() &&
                       !absl::StartsWith(name, "cooperative_groups/");
-  // What nobody reads may have a name that is not there.
+  // An #include that no compiler reads may name a missing header.
   const bool read = !conditions_of_file_ || conditions_of_file_->Around() != Holds::kNo;
   if (inside && !(folder && cpu_ && read)) return absl::OkStatus();
   if (inside && quoted[0] == '<') {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's source may read. Compilers open any file that an #include names and print its
-// first lines as errors, so a source from elsewhere is checked before a compiler sees it.
+// Restricts the files that a kernel's source may read. Compilers open any file that an #include
+// names and print its first lines as errors, so a source from elsewhere is checked before a
+// compiler sees it.
 #pragma once
 
 #include "absl/status/status.h"

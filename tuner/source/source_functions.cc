@@ -24,7 +24,7 @@ using Kind = SourceToken::Kind;
 
 constexpr size_t kNamesShown = 8;
 constexpr std::array<absl::string_view, 3> kRestrict = {"__restrict__", "__restrict", "restrict"};
-// Of what is no parameter's name though it may stand last.
+// Words that may stand last in a parameter without being its name.
 constexpr std::array<absl::string_view, 16> kTypeWords = {
     "void",  "bool", "char",   "short",    "int",    "long",    "float",   "double",
     "const", "auto", "signed", "unsigned", "size_t", "int32_t", "int64_t", "volatile"};
@@ -85,7 +85,7 @@ class Macros {
 
   std::map<std::string, std::set<std::string>> words_;  // of a macro
   std::map<std::string, std::set<std::string>> users_;  // macros that have a word
-  // By what was looked for; Add is not called any more once somebody asked.
+  // Cached by the word looked for; Add is not called after the first look-up.
   mutable std::map<std::string, std::set<std::string>> leading_to_;
   bool pastes_ = false;
 };

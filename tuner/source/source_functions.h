@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a source's text says of a kernel's function: where it is declared, as what, with which
-// parameters. Text tells what no artifact does: names and lines. It is read without its conditions
-// and without expanding macros, so what is not found may still be there. Of languages other than
-// C++ nothing is found.
+// Finds the declaration of a kernel's function in its source: file, line, parameters, which no
+// artifact gives. The text is read without its conditions and without expanding macros, so a
+// function that is not found may still exist. Finds nothing in languages other than C++.
 #pragma once
 
 #include <string>
@@ -25,11 +24,11 @@ struct SourceFunction {
 std::vector<SourceFunction> FunctionsOf(const CompilePlan& plan);
 
 // "softmax.cu:12: 'softmax' is no kernel: ..." if one of the plan's entries is surely no kernel of
-// the source, in whatever config: it is not there, not __global__, or has no body. Empty if each is
-// one, or if the text cannot tell.
+// the source, in whatever config: it is missing, not __global__, or has no body. Empty if each is
+// one, or if the text does not decide.
 std::string WhyNoKernel(const CompilePlan& plan);
 
-// The declaration of an entry that tells most; a function without a line if there is none.
+// The most detailed declaration of an entry; a function without a line if there is none.
 SourceFunction EntryOf(const CompilePlan& plan, const std::string& entry);
 
 // The name that a parameter is declared by: "x" of "const float* x"; empty if it has none.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source after translation phases 1 to 3: lines joined at backslashes, comments gone, literals
-// told apart from code.
+// Splits a source as translation phases 1 to 3 do: joins lines at backslashes, removes comments,
+// and separates literals from code.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct SourceToken {
   enum class Kind { kWord, kString, kCharacter, kPunctuator };
   Kind kind;
   // A word is an identifier or a number. A string is without its quotes; escapes stay as written.
-  // Of punctuators, only ## and # (also as %:%: and %:) and ... are more than one character.
+  // The only punctuators of more than one character are ## and # (also as %:%: and %:) and "...".
   std::string text;
 };
 

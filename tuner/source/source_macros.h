@@ -19,9 +19,9 @@ struct Redefinition {
   bool only_undefined = false;  // #undef
 };
 
-// Of the macros of `plan` (params, defines, DTYPE), the lines of source and headers that define or
-// undefine them. What stands under "#ifndef <macro>" is a default for other uses of the source, and
-// is not reported; nor is what only the reference sees.
+// Finds lines of the source and headers that define or undefine a macro of `plan` (params, defines,
+// DTYPE). Leaves out lines under "#ifndef <macro>", which are a default for other uses of the
+// source, and lines that only the reference sees.
 std::vector<Redefinition> FindRedefinitions(const CompilePlan& plan);
 
 // "the source redefines BLOCK, a macro of the spec: ..."

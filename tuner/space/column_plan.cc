@@ -138,8 +138,8 @@ class Planner {
     }
   }
 
-  // Finds the slots without their conditions. Where many terms are shared, there are too many
-  // paths.
+  // Finds the slots without their conditions, for graphs in which many shared terms would make too
+  // many paths.
   void FindSlotsOnly(int depth) {
     slots_.clear();
     std::set<TermId> seen;

@@ -11,7 +11,7 @@ namespace {
 constexpr DiagramCost kLimits = {.work = 20'000'000, .bytes = 16 << 20, .edges = 1 << 20};
 // With more constraints it takes too long to try without each.
 constexpr size_t kMaxTried = 64;
-// A message with more names than this helps nobody.
+// A message with more names than this is no help.
 constexpr size_t kMaxNamed = 4;
 
 class Diagnosis {

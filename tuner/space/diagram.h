@@ -23,7 +23,7 @@ class Diagram {
   struct Level {
     uint32_t param = 0;
     std::vector<uint32_t> first_edge;  // of each node, and the end
-    // Of each edge. The digits of a node's edges ascend.
+    // The digit of each edge. Those of a node's edges ascend.
     std::vector<uint16_t> digits;
     std::vector<uint32_t> children;  // nodes of the next level; 0 on the last
     // Both set by Create. `counts`: how many assignments there are below each node. `marks`: how
@@ -33,9 +33,9 @@ class Diagram {
     std::vector<uint64_t> marks;
   };
 
-  // `levels` may have edges that lead nowhere. These are dropped, with what only they reach. Nodes
-  // with the same continuations become one. Nothing if the count does not fit 63 bits, or if
-  // `stopped`, asked now and then, says so.
+  // Removes edges of `levels` that lead nowhere, with the nodes that only they reach. Nodes with
+  // the same continuations become one. Returns nullopt if the count does not fit 63 bits, or once
+  // `stopped`, which is called now and then, returns true.
   static std::optional<Diagram> Create(std::vector<Level> levels,
                                        const std::function<bool()>& stopped = {});
 

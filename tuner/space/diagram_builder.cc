@@ -252,7 +252,7 @@ class Builder {
     }
   }
 
-  // One edge for each candidate left, to the node that its slots name.
+  // Adds an edge for each candidate left, to the node that its slots name.
   void AddEdges(size_t level, size_t first, size_t end, NodeTable* table, Diagram::Level* result) {
     const PlanLevel& plan = plan_.levels[level];
     const size_t count = parents_.size();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the diagram of a component from its constraints, level by level from the first param on.
-// Every node is extended by every digit, many at a time. What a constraint rejects is dropped. What
-// has the same slots becomes one node. Internal to tuner/space.
+// Every node is extended by every digit, many at a time. Assignments that a constraint rejects are
+// dropped, and nodes with the same slots become one. Internal to tuner/space.
 #pragma once
 
 #include <cstdint>

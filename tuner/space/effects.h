@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each constraint of a space is good for.
+// Counts how many configs each constraint of a space rejects.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace tune {
 
 struct ConstraintEffect {
   std::string text;
-  // Nothing where counting takes too long or something cannot be evaluated.
+  // nullopt if counting takes too long or an expression cannot be evaluated.
   std::optional<double> rejects;        // of the product, if it were the only constraint
   std::optional<double> rejects_alone;  // configs that every other constraint allows
 };

@@ -12,8 +12,8 @@ constexpr size_t kSamples = 128;
 // An order that is expected to cost fewer candidates than this is not worth improving.
 constexpr double kCheap = 4000;
 constexpr int kMaxPasses = 4;
-// The terms that may be looked at, in some 10 ms. Where params and constraints are too many for
-// that, the best order so far will do.
+// The limit of terms visited, in some 10 ms. With too many params and constraints for that, the
+// best order found so far is used.
 constexpr uint64_t kMaxWork = 3'000'000;
 
 uint64_t NextRandom(uint64_t* state) {

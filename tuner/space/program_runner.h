@@ -24,7 +24,7 @@ struct CompiledSpace {
     Bytecode program;
     ParamSet params = 0;  // those it depends on, also through other lets
   };
-  // One conjunct of a constraint.
+  // A conjunct of a constraint.
   struct Conjunct {
     Bytecode program;
     ParamSet params = 0;

@@ -234,8 +234,8 @@ void Space::Neighbours(uint64_t index, Neighbourhood neighbourhood,
 
 uint64_t Space::Sample(absl::FunctionRef<uint64_t()> random) const {
   if (lazy_ == nullptr) return Below(size_, random);
-  // The estimate found valid configs, so this loop finds one too. Should luck fail, or nobody wait
-  // any more, it ends with one that the estimate found.
+  // The estimate found valid configs, so this loop finds one too. By bad luck, or if it is stopped,
+  // it ends with one that the estimate found.
   for (uint64_t tries = 0; tries < 100 * kEstimateTries; ++tries) {
     if (tries % kTriesBetweenAsks == kTriesBetweenAsks - 1 && lazy_->stopped && lazy_->stopped()) {
       break;

@@ -44,14 +44,15 @@ struct SpaceDefinition {
   Scope constants;
 };
 
-// What finding the configs may take.
+// The time and memory that finding the configs may take.
 struct SpaceEffort {
   enum class Size {
     kAny,    // a second or two of work, and some 100 MiB while it lasts
     kSmall,  // some milliseconds and 2 MiB; ABORTED if that is not enough
   };
   Size size = Size::kAny;
-  // Asked every few milliseconds: is nobody interested any more? If so, CANCELLED. May be empty.
+  // Called every few milliseconds; once it returns true, the call ends with CANCELLED. May be
+  // empty.
   std::function<bool()> stopped;
 };
 
@@ -60,8 +61,8 @@ struct SpaceEffort {
 enum class Neighbourhood { kHamming, kAdjacent };
 
 // Immutable and thread-safe. Only the definition decides the order of the configs, which is not
-// that of the value lists. A space holds no list of configs but what tells them apart (see
-// docs/spaces.md). So it may have billions of them.
+// that of the value lists. A space holds a diagram of its configs, not a list of them (see
+// docs/spaces.md), so it may have billions of them.
 class Space {
  public:
   // Finds the valid configs without enumerating the product. A constraint is applied as soon as its
@@ -106,7 +107,7 @@ class Space {
   // REQUIRES: first + count <= size() and rows.size() == count * params().size().
   void DigitsOf(uint64_t first, uint64_t count, absl::Span<uint16_t> rows) const;
 
-  // Nothing if the config is not valid or not one of this space.
+  // nullopt if the config is not valid or not one of this space.
   std::optional<uint64_t> IndexOf(const Config& config) const;
   std::optional<uint64_t> IndexOfDigits(absl::Span<const uint16_t> digits) const;
 

@@ -105,7 +105,7 @@ Word ApplyInteger(TermOp op, Word a, Word b) {
   }
 }
 
-// Floats; none of the operands is NaN. What is not finite has failed.
+// Floats; none of the operands is NaN. A result that is not finite has failed.
 Word ApplyReal(TermOp op, double a, double b) {
   auto finite = [](double value) {
     return WordOf(std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN());

@@ -34,7 +34,7 @@ enum class TermOp : uint8_t {
   kDigit,     // the position of that value in the param's list
   kSum,       // of all `operands`, in any order; never fails
   kProduct,
-  // Of two integers.
+  // Two integers.
   kAdd,
   kSubtract,
   kMultiply,
@@ -52,14 +52,14 @@ enum class TermOp : uint8_t {
   kNotEqual,
   kLess,
   kLessEqual,
-  // Of one.
+  // An integer.
   kNegate,
   kInvert,
   kAbs,
   kTruth,
   kToReal,
   kIsOneOf,  // of the integers in sets[word]
-  // Of two floats.
+  // Two floats.
   kRealAdd,
   kRealSubtract,
   kRealMultiply,
@@ -73,7 +73,7 @@ enum class TermOp : uint8_t {
   kRealNotEqual,
   kRealLess,
   kRealLessEqual,
-  // Of one.
+  // A float.
   kRealNegate,
   kRealAbs,
   kRealTruth,
@@ -83,7 +83,7 @@ enum class TermOp : uint8_t {
   kRound,
   kFloor,
   kCeil,
-  // Of truth values; the second operand of kAnd and kOr counts only if the first does not decide.
+  // Truth values; the second operand of kAnd and kOr counts only if the first does not decide.
   kNot,
   kAnd,
   kOr,
@@ -128,7 +128,7 @@ bool SetTermBounds(const TermGraph& graph, Term* term);
 // The term's value for these operands. A binary term takes a and b, and a select takes all three.
 Word ApplyTerm(const TermGraph& graph, const Term& term, Word a, Word b, Word c);
 
-// One operand of many evaluations: a word for each evaluation, or one for all.
+// An operand of many evaluations: a word for each evaluation, or one for all.
 struct Column {
   const Word* words = nullptr;  // null: `constant`
   Word constant = 0;

@@ -130,7 +130,7 @@ void SetBits(const Term& a, const Term& b, Term* term) {
   SetIntegers(positive ? Wide{0} : -power, power - 1, term);
 }
 
-// Of two integers.
+// Sets the bounds of a term of two integers.
 void SetBinary(const Term& a, const Term& b, Term* term) {
   const Wide a_low = a.low;
   const Wide a_high = a.high;

@@ -449,7 +449,8 @@ std::optional<TermId> TermBuilder::Select(Result condition, Result then, Result 
   if (At(*condition).op == TermOp::kConstant) return At(*condition).word != 0 ? then : otherwise;
   if (!then.has_value() || !otherwise.has_value()) return std::nullopt;
   if (At(*then).type != At(*otherwise).type) {
-    // Where an integer and a float behave differently, it matters which of the two it is.
+    // A select of an integer and a float is a float that remembers whether it was an integer
+    // (`mixed`).
     then = ToReal(*then);
     otherwise = ToReal(*otherwise);
     if (!then.has_value() || !otherwise.has_value()) return std::nullopt;

@@ -19,8 +19,8 @@ class TermBuilder {
   // `definition` must outlive the builder.
   explicit TermBuilder(const SpaceDefinition& definition);
 
-  // The truth value of an expression. Nothing if terms cannot say it: with lists that are not
-  // constant, text that is put together, or a param of numbers and text.
+  // The truth value of an expression. nullopt if terms cannot express it: with lists that are not
+  // constant, text that is concatenated, or a param of numbers and text.
   std::optional<TermId> Truth(const Expression::Node& node);
 
   const TermGraph& graph() const { return graph_; }

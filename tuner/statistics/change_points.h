@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a series changes its level: for the history of a kernel over many commits. It sees a change
-// only with values after it. So it cannot judge the newest commit; the gate can.
+// Finds the places where a series changes its level, for the history of a kernel over many commits.
+// A change shows only with values after it, so this cannot judge the newest commit; the gate can.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ double MainEffect(const Observations& observations, size_t factor);
 // The share that all factors explain by an additive fit, adjusted alike.
 double AdditiveShare(const Observations& observations);
 
-// What the cells of a pair explain beyond the additive fit of the two, adjusted, in 0..1.
+// The share that the cells of a pair explain beyond the additive fit of the two, adjusted, in 0..1.
 double Interaction(const Observations& observations, size_t first, size_t second);
 
 }  // namespace tune

@@ -14,11 +14,10 @@ struct RatioInterval {
   bool contains(double value) const { return low <= value && value <= high; }
 };
 
-// numerators[r] and denominators[r] are of round r, so what a round does to both cancels. The ratio
+// numerators[r] and denominators[r] are of round r, so effects of a round on both cancel. The ratio
 // is the geometric mean of the rounds' ratios. The interval is Student's at 95 % on their
-// logarithms (Student, "The Probable Error of a Mean", Biometrika 6, 1908). One round tells
-// nothing: its interval is (0, infinity). REQUIRES: equally many of both, at least one, all above
-// zero.
+// logarithms (Student, "The Probable Error of a Mean", Biometrika 6, 1908). A single round gives
+// the interval (0, infinity). REQUIRES: equally many of both, at least one, all above zero.
 RatioInterval EstimateRatio(const std::vector<double>& numerators,
                             const std::vector<double>& denominators);
 

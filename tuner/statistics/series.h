@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a handful of numbers in a row tell: their mean and how well it is known, whether neighbours
-// are alike, and whether the numbers fall in two groups.
+// Statistics of a handful of numbers in a row: their mean and how well it is known, whether
+// neighbours are alike, and whether the numbers fall in two groups.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default: the surrogate with two hedges. All parts know all results. Where a prior is given, a
-// second surrogate knows nothing of it and chooses too. It does so where the prior is not borne
-// out, and most of the time once the prior's best had their chance. Once nothing better is found
-// for long, a local search chooses now and then. Where the model is right, there is nothing left to
-// find by then. Where it is wrong, the walk does not believe it.
+// The default: the surrogate with two hedges. All parts learn all results. With a prior, a second
+// surrogate without it chooses too: if results contradict the prior, and most of the time once the
+// prior's best configs had their chance. After many results without an improvement, a local search
+// makes some of the choices. If the model is right, there is nothing left to find by then; if it is
+// wrong, the local search does not depend on it.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -39,7 +39,7 @@ StrategyInput PartOf(const StrategyInput& input) {
   return part;
 }
 
-// What the prior says reaches these as results.
+// The input of parts without a prior of their own: it reaches them as results.
 StrategyInput PlainPartOf(const StrategyInput& input) {
   StrategyInput part = PartOf(input);
   part.options.prior.clear();

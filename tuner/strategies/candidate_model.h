@@ -57,7 +57,7 @@ class CandidateModel {
  private:
   static constexpr size_t kBlock = 512;  // candidates; a row of a block stays in the nearest cache
 
-  // Of the point being added with some candidates.
+  // Computes the correlation of the point being added with some candidates.
   void Correlate(size_t first, size_t count, float* out) const;
 
   const Geometry& geometry_;

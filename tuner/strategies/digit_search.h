@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strategies that move in digits need: rounding to a config that is valid and unknown.
+// The base of strategies that move in digits, the positions of values in their params' lists. A
+// move may end at a config that is invalid or known; Repair rounds it to a near one that is valid
+// and unknown.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +19,8 @@ class DigitSearch : public Search {
   explicit DigitSearch(const StrategyInput& input) : Search(input, kPriorStarts) {}
 
  protected:
-  // The config with these digits, or else a valid one that differs in few of them. Nothing if what
-  // is near is invalid or known. Digits outside their lists are clamped.
+  // The config with these digits, or else a valid one that differs in few of them. nullopt if the
+  // configs near it are invalid or known. Digits outside their lists are clamped.
   std::optional<uint64_t> Repair(std::vector<int64_t> digits) {
     std::vector<uint16_t> valid(digits.size());
     for (size_t i = 0; i < digits.size(); ++i) {
@@ -26,7 +28,7 @@ class DigitSearch : public Search {
       valid[i] = static_cast<uint16_t>(std::clamp<int64_t>(digits[i], 0, last));
     }
     if (const auto index = space().IndexOfDigits(valid); index && !IsKnown(*index)) return index;
-    // One digit is changed, then two, and so on, always from where it started.
+    // Changes one digit, then two, and so on, always from the start.
     for (int changes = 1; changes <= kRepairChanges; ++changes) {
       for (int draw = 0; draw < kRepairDraws; ++draw) {
         std::vector<uint16_t> near = valid;

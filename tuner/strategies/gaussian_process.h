@@ -14,7 +14,7 @@
 
 namespace tune {
 
-// What is learnt of the process besides its values. The signal's variance is integrated out.
+// The hyperparameters of the process. The signal's variance is integrated out.
 struct ProcessShape {
   std::vector<double> log_lengths;  // of each axis
   double log_noise = 0;             // log of the noise variance over the signal's

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local search with restarts. It tries the neighbours of a config and moves to a better one. Where
-// there is none, it starts again from another config. Best improvement looks at all neighbours
-// before it moves. First improvement moves at once. Source: Hoos, Stützle, "Stochastic Local
-// Search: Foundations and Applications", 2005. A restart is the best of a few configs. They are
-// random, or they perturb the best known: iterated local search, Lourenço, Martin, Stützle, 2003.
+// Local search with restarts. It tries the neighbours of a config and moves to a better one. If
+// there is none, it restarts from another config. Best improvement tries all neighbours before it
+// moves; first improvement moves at once. Source: Hoos, Stützle, "Stochastic Local Search:
+// Foundations and Applications", 2005. A restart is the best of a few configs, which are random or
+// perturb the best known: iterated local search, Lourenço, Martin, Stützle, 2003.
 #include "tuner/strategies/local_search.h"
 
 #include <unordered_set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other devices, shapes and versions say about a space. For each config that is the log of its
-// latency over the best, as far as it is known, and how far to trust it here.
+// Prior knowledge of a space from other devices, shapes and versions: for each config the log of
+// its latency over the best, if it is known, and how far to trust it here.
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,7 @@ std::optional<uint64_t> Search::RandomUnknown() {
     if (!IsKnown(index)) return index;
   }
   if (!space_.exact()) return std::nullopt;
-  // What the permutation has passed is known, and stays so.
+  // Configs that the permutation has passed are known, and stay so.
   while (order_position_ < space_.size()) {
     const uint64_t index = order_(order_position_);
     if (!IsKnown(index)) return index;

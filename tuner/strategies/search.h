@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the strategies that learn have in common. Each config is proposed once. The default config
-// comes first. They end only when the space is exhausted.
+// The base of strategies that learn. It asks for the default config first, then for the given
+// starts and the best configs of the prior, then for what Propose() returns. If a proposal is known
+// already, it asks for a random unknown config instead, so that each config is proposed once and
+// the search ends only when the space is exhausted. A subclass implements Propose() and Learned().
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,8 @@ class Search : public Strategy {
 
   std::optional<uint64_t> Ask() final;
   void Tell(const Observation& observation) final;
-  // A config that somebody else asked for: it is not proposed, and will be told.
+  // Notes that another part has asked for a config. It is not proposed here; its result will be
+  // told.
   void Pend(uint64_t index);
 
  protected:
@@ -30,17 +33,17 @@ class Search : public Strategy {
   virtual std::optional<uint64_t> Propose() = 0;
   // Called for every ask, the default config and random ones included.
   virtual void Asked(uint64_t index) { (void)index; }
-  // Called once for each config that is told, also if it was never asked for.
+  // Called once for each result, also of a config that was never asked for.
   virtual void Learned(const Observation& observation) = 0;
 
-  // Asked for or told.
+  // Whether the config was asked for or told.
   bool IsKnown(uint64_t index) const { return known_.contains(index); }
   bool IsExhausted() const { return known_.size() >= space_.size(); }
   // A valid config, known or not. All are equally likely.
   uint64_t RandomConfig() {
     return space_.Sample([this] { return random_.Next(); });
   }
-  // A config that is not known. Each has about the same chance. Nothing if there is none.
+  // A config that is not known. Each has about the same chance. nullopt if there is none.
   std::optional<uint64_t> RandomUnknown();
   // The digits of a config, valid until the next call.
   const std::vector<uint16_t>& Digits(uint64_t index);
@@ -50,7 +53,7 @@ class Search : public Strategy {
   RandomSource& random() { return random_; }
   size_t known_count() const { return known_.size(); }
   size_t in_flight() const { return in_flight_.size(); }
-  // The best told, if one was ok.
+  // The best result, if one was ok.
   const std::optional<Observation>& best() const { return best_; }
 
  private:

@@ -30,7 +30,7 @@ void Choose(LogLatencies& of) {
   for (size_t i = 0; i < of.size(); ++i) std::swap(of[i], of[i + random.Below(of.size() - i)]);
 }
 
-// As in a search, a value above the median counts as at most as far from it as the best is.
+// Values above the median count as at most as far from it as the best is, as in a search.
 void Clip(LogLatencies& of) {
   std::vector<double> sorted;
   for (const auto& [index, value] : of) sorted.push_back(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a source of prior results says of every config, also of those that it lacks. Internal to
+// Predicts a prior source's result for every config, also for configs that it lacks. Internal to
 // tuner/strategies.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace tune {
 
-// Of the log of a latency.
+// A prediction of the log of a latency.
 struct Prediction {
   double mean = 0;
   double variance = 0;
@@ -27,8 +27,8 @@ class SourceProcess {
   SourceProcess(const Space& space, const Geometry& geometry,
                 std::vector<std::pair<uint64_t, double>> log_latencies);
 
-  // Some configs are held out. This is the part of their variance that the others predict: at most
-  // 1, and 0 or less where configs say nothing about each other. 1 where they are too few to tell.
+  // The share of variance among held-out configs that the others predict: at most 1, and 0 or less
+  // if configs carry no information about each other. 1 if there are too few to judge.
   double explained() const { return explained_; }
 
   // Some 10 us.

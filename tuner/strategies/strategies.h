@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strategies by name. Adding one is adding a file, a line here and a line in registry.cc.
+// The strategies by name. To add one, add a file, a line here and a line in registry.cc.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tune {
 
-// What every strategy is made from; see MakeStrategy.
+// The input of every strategy's constructor; see MakeStrategy.
 struct StrategyInput {
   const Space& space;
   StrategyOptions options;
@@ -17,7 +17,7 @@ struct StrategyInput {
 
 // Every config, in the space's order.
 std::unique_ptr<Strategy> MakeExhaustive(const StrategyInput& input);
-// Every config, in an order that only the seed decides.
+// Rounds in which each value of each param is tried about equally often.
 std::unique_ptr<Strategy> MakeRandom(const StrategyInput& input);
 // Rounds in which each value of each param is tried about equally often.
 std::unique_ptr<Strategy> MakeLatinHypercube(const StrategyInput& input);

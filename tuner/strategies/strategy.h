@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strategy decides which configs to try. It is asked for configs and told results, and many may
-// be in flight.
+// A strategy decides which configs to try. A sweep calls Ask() for the next config and Tell() with
+// each result; many configs may be in flight between the two, and results come in any order.
+// Configs are indices of a Space, which the strategy never evaluates itself.
+//
+//   ASSIGN_OR_RETURN(auto strategy, MakeStrategy("auto", space, {.seed = 1}));
+//   while (const auto index = strategy->Ask()) {
+//     strategy->Tell({.index = *index, .outcome = Outcome::kOk, .latency_ns = Measure(*index)});
+//   }
 #pragma once
 
 #include <cstdint>
@@ -17,14 +23,14 @@
 
 namespace tune {
 
-// What the compiler reported of a variant.
+// The compiler's report on a variant.
 struct VariantResources {
   int64_t registers = 0;     // a thread
   int64_t spill_bytes = 0;   // a thread
   int64_t shared_bytes = 0;  // a block, static and dynamic
 };
 
-// How a config fared.
+// The result of a config.
 struct Observation {
   uint64_t index = 0;
   Outcome outcome = Outcome::kOk;
@@ -33,7 +39,7 @@ struct Observation {
   std::optional<VariantResources> resources = std::nullopt;
 };
 
-// How a config fared elsewhere: on another device, for another shape, in an earlier version.
+// The result of a config elsewhere: on another device, for another shape, in an earlier version.
 struct PriorObservation {
   Config config;  // one that the space does not have is passed over
   Outcome outcome = Outcome::kOk;
@@ -52,17 +58,17 @@ struct StrategyOptions {
   std::vector<PriorObservation> prior = {};
 };
 
-// Not thread-safe. Never proposes the same index twice, nor one it was told about before. The same
+// Not thread-safe. Never proposes the same index twice, nor one whose result it has. The same
 // options and the same sequence of calls give the same proposals.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  // The next config to try, or nothing when it has no more.
+  // The next config to try, or nullopt if none is left.
   virtual std::optional<uint64_t> Ask() = 0;
-  // How a config fared, asked for or known from before.
+  // Reports the result of a config, asked for or known from before.
   virtual void Tell(const Observation& observation) = 0;
-  // The chance, as the strategy's model sees it, that the config last asked for beats the best told
-  // so far; nothing if it has no model.
+  // The probability, by the strategy's model, that the config last asked for beats the best result
+  // so far; nullopt if it has no model.
   virtual std::optional<double> ImprovementChance() const { return std::nullopt; }
 };
 
@@ -71,9 +77,9 @@ inline constexpr std::string_view kDefaultStrategy = "auto";
 
 // The strategies there are, for help texts and errors.
 std::vector<std::string> StrategyNames();
-// One line for people; empty for a name that is none of these.
+// A line for people; empty if no strategy has this name.
 std::string StrategySummary(const std::string& name);
-// Whether StrategyOptions::prior changes what it does.
+// Whether StrategyOptions::prior changes its choices.
 bool UsesPrior(const std::string& name);
 
 // An empty name is kDefaultStrategy. INVALID_ARGUMENT names the strategies there are. `space` must

@@ -16,16 +16,16 @@ namespace {
 constexpr size_t kDesignPoints = 8;
 constexpr size_t kDesignToldMin = 6;
 constexpr size_t kDesignOkMin = 3;
-// With a prior fewer do, and every other one is among its best. Latencies elsewhere are known up to
-// a factor only. So the best of the prior alone would not tell a good prior from a bad one.
+// With a prior fewer are tried, and every other one is among its best. Latencies elsewhere are
+// known only up to a factor, so the prior's best alone would not show whether the prior is good.
 constexpr size_t kPriorPoints = 4;
 constexpr size_t kPriorOkMin = 2;
 constexpr size_t kPriorNear = 30;
 constexpr size_t kPriorBest = 256;
 constexpr double kSlopePrecision = 1;  // of the prior's slope, in units of the residual's variance
 constexpr double kUnitMin = 1e-9;
-// A space up to this size is predicted whole. Of a larger one a sample is predicted, with what is
-// near the best.
+// A space up to this size is predicted whole. In a larger one, a sample and the neighbours of the
+// best configs are predicted.
 constexpr uint64_t kWholeSpaceMax = 20'000;
 constexpr size_t kSampleSize = 4'000;
 constexpr size_t kNeighbourhoods = 8;
@@ -336,7 +336,7 @@ std::optional<uint64_t> Surrogate::MostPromising() {
     }
     const double deviation = std::sqrt(variance);
     const double z = (columns.best_value - mean) / deviation;
-    // Far below, the improvement underflows, but z still tells candidates apart.
+    // Far below, the improvement underflows, but z still ranks the candidates.
     const double score = z > -6 ? ExpectedImprovement(columns.best_value, mean, deviation) : z;
     if (score > chosen_score) {
       chosen_score = score;

@@ -51,7 +51,7 @@ class Surrogate : public Search {
     double best_value = 0;
     size_t told = 0;
   };
-  // What the model predicts before the points' residuals correct it.
+  // The model's prediction before the points' residuals correct it.
   struct Trend {
     double level = 0;
     double slope = 0;               // of the prior
@@ -71,7 +71,7 @@ class Surrogate : public Search {
   void RefreshCandidates();
   void WeighPrior();
   void RefreshPrior();
-  // At most so many of the points told: the best half, and others at random.
+  // Keeps at most `count` of the points with results: the best half, and others at random.
   void Thin(size_t count, std::vector<size_t>& points);
   void FitShape(std::vector<size_t> fitted);
   Columns ColumnsOf(const std::vector<size_t>& points) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where configs become trials. An evaluator works on many configs at once: some compile while one
-// is measured.
+// An evaluator turns configs into trials: it compiles, runs and measures them. A sweep starts up to
+// capacity() trials and takes finished ones with Next(), so that some configs compile while one is
+// measured. After the search the sweep measures the best ones again with Remeasure().
 #pragma once
 
 #include <cstddef>

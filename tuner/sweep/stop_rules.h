@@ -28,7 +28,7 @@ struct SweepBudget {
   size_t in_flight = 0;
 };
 
-// Less is not told from noise, and is not worth going on for.
+// A smaller improvement is lost in noise, and is not worth going on for.
 inline constexpr double kImprovementRatioMin = 0.001;
 inline constexpr size_t kChanceWindow = 16;
 

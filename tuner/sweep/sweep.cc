@@ -114,7 +114,7 @@ class SweepLoop {
       return absl::InternalError(absl::StrCat("the evaluator returned a config that was not ",
                                               "started: ", ToText(trial->config)));
     }
-    // Stored before it is believed: a crash loses nothing that anybody was told.
+    // Stored before it is used, so that a crash loses no result that was reported.
     if (hooks_.store) RETURN_IF_ERROR(hooks_.store(*trial));
     Learn(*index, *trial);
     if (hooks_.progress) hooks_.progress(summary_, *trial);

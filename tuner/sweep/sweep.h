@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sweep loop: ask the strategy, evaluate, record, tell. Start reading here.
+// The sweep loop: asks the strategy for configs, evaluates them, stores the trials and tells the
+// strategy their results, until the strategy is done or the budget is spent. Start reading here;
+// tuner/strategies/strategy.h and evaluator.h are its two partners.
 #pragma once
 
 #include <atomic>
@@ -28,7 +30,7 @@ struct SweepSummary {
   uint64_t dropped = 0;            // in flight when the time was spent: not tried
 };
 
-// What ends a sweep and who is told. All callbacks run on the sweep's thread.
+// Stores, reports and cancels a sweep. All callbacks run on the sweep's thread.
 struct SweepHooks {
   // Stores a trial and gives it its id. The trial is durable when it returns; only then is it
   // believed. An error ends the sweep.

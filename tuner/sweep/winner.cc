@@ -18,8 +18,8 @@ namespace tune {
 namespace {
 
 constexpr size_t kFinalists = 8;
-// Where noise is high much is a tie; then what was measured this much slower does not win for its
-// fewer registers.
+// With high noise many configs tie. One that was measured this much slower then does not win for
+// its fewer registers.
 constexpr double kSlackOfTies = 1.005;
 
 bool IsFaster(const Trial& a, const Trial& b) {
@@ -202,7 +202,7 @@ std::vector<double> RoundMedians(const Trial& trial, size_t rounds) {
   return medians_ns;
 }
 
-// Are the two equal as far as enough rounds tell?
+// Whether the two are equal within the precision of enough rounds.
 bool IsTie(const Trial& trial, const Trial& fastest, size_t rounds) {
   if (rounds < kRoundsToTell) return false;
   if (!EstimateRatio(RoundMedians(trial, rounds), RoundMedians(fastest, rounds)).contains(1.0)) {

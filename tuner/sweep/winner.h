@@ -25,8 +25,8 @@ struct ConfirmPolicy {
   double precision = 0.002;
   // No further round is begun that would probably end later.
   absl::Duration time = absl::Seconds(20);
-  // A round that is not over by then does not count, be it one of the least. Where the finalists
-  // would fill it with as few rounds as there may be, the slowest are left out.
+  // A round that ends later does not count, even if it is one of `rounds_min`. If the finalists
+  // would exceed the limit with the fewest rounds allowed, the slowest are left out.
   absl::Duration limit = absl::InfiniteDuration();
 };
 
@@ -39,9 +39,9 @@ struct Finals {
   std::vector<Trial> trials;
 };
 
-// Measures the top 8 of the search and the default config again, until they are told apart or the
-// policy ends it. One that is not ok in some round is not ok. FAILED_PRECONDITION if no trial is
-// ok; DEADLINE_EXCEEDED if not one round was over within the limit.
+// Measures the top 8 of the search and the default config again, until they are distinguished or
+// the policy ends it. A config that is not ok in some round is not ok. FAILED_PRECONDITION if no
+// trial is ok; DEADLINE_EXCEEDED if not one round ended within the limit.
 absl::StatusOr<Finals> MeasureFinals(const std::vector<Trial>& trials, const Config& default_config,
                                      const ConfirmPolicy& policy, Evaluator& evaluator);
 
@@ -51,8 +51,8 @@ struct Winner {
   std::vector<Trial> ties;  // not told apart from the best, the best not among them
 };
 
-// Fewer rounds than this name no tie: an interval of one or two has no end, so that nothing could
-// be told from anything.
+// The fewest rounds that name a tie: an interval of one or two rounds is unbounded, so that all
+// configs would tie.
 inline constexpr size_t kRoundsToTell = 3;
 
 // Ties are finalists whose ratio to the fastest, by paired rounds, may be 1 and whose latency is no
@@ -75,7 +75,7 @@ enum class DefaultStanding {
 struct OverDefault {
   DefaultStanding standing = DefaultStanding::kUnknown;
   double speedup = 0;  // how many times as fast the best is; 0 if unknown
-  // The interval of `speedup` by paired rounds, at 95 %; 0 if fewer than kRoundsToTell tell none.
+  // The interval of `speedup` by paired rounds, at 95 %; 0 with fewer than kRoundsToTell rounds.
   double speedup_low = 0;
   double speedup_high = 0;
   std::string verdict;  // the same in words, for all views: "the best is 2.69 times as fast"
@@ -85,8 +85,8 @@ struct OverDefault {
 // `tied`: the default is among the winner's ties. A default that is null was not ok.
 OverDefault StandToDefault(const Trial& best, const Trial* default_trial, size_t rounds, bool tied);
 
-// Is the interval wider than a fifth of the latency? Then the host was too noisy to tell how fast
-// the config is, or whether it is faster than another. False without an interval.
+// Whether the interval is wider than a fifth of the latency: the host was then too noisy to decide
+// how fast the config is, or whether it is faster than another. False without an interval.
 bool TooNoisyToTell(const Measurement& measurement);
 
 }  // namespace tune

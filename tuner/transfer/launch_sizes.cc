@@ -31,7 +31,7 @@ bool ParseInto(const std::string& text, std::vector<Expression>& expressions) {
   return text.empty() || ParseInto(std::vector{text}, expressions);
 }
 
-// Nothing where one is no number from 0 to kSizeMax, or all together are not.
+// Returns nullopt if a factor or the product is not an integer from 0 to kSizeMax.
 std::optional<int64_t> Product(const std::vector<Expression>& factors, const Scope& scope) {
   int64_t product = 1;
   for (const Expression& factor : factors) {

@@ -24,11 +24,11 @@ struct LaunchText {
   std::string shared_bytes;        // empty: none
 };
 
-// Of the launch that counts: of a program's steps the one whose blocks have the most dynamic shared
-// memory, of equal ones the one with the most threads in all. 0: not known.
+// The size of a program's largest launch: the step whose blocks have the most dynamic shared
+// memory, and among equals the most threads in all. 0: not known.
 struct LaunchSize {
-  // On a device with multiprocessors without end: a grid that takes no more blocks than run at once
-  // has as many here as it has pieces of work.
+  // The number on a device with unlimited multiprocessors: a grid that takes no more blocks than
+  // run at once has one for each piece of its work.
   int64_t blocks = 0;
   int64_t threads = 0;       // of a block
   int64_t shared_bytes = 0;  // dynamic
@@ -37,7 +37,7 @@ struct LaunchSize {
 // A kernel's launches, parsed. Immutable. Thread-safe.
 class LaunchForm {
  public:
-  // What cannot be parsed leaves sizes unknown.
+  // An expression that does not parse leaves its sizes unknown.
   LaunchForm(const std::vector<std::pair<std::string, std::string>>& lets,
              const std::vector<LaunchText>& steps);
 
@@ -50,11 +50,11 @@ class LaunchForm {
     std::vector<Expression> shared_bytes;  // none or one
   };
 
-  // What is worked out of the same expressions.
+  // The sizes that follow from one set of expressions.
   class Sizes {
    public:
     void Use(std::vector<Step> steps, const std::vector<std::pair<std::string, std::string>>& lets);
-    // The params among what sizes depend on: equal ones have equal sizes.
+    // The values of the params on which sizes depend: equal values give equal sizes.
     std::vector<Value> ParamsOf(const Config& config) const;
     LaunchSize Of(const Config& config, Scope scope) const;
 

@@ -19,12 +19,12 @@ constexpr double kLossUnit = ShapeGrid::kLossMax;
 // A config that a sweep does not have is not valid there, or was not tried: that says little.
 constexpr double kDoubtOfUnknown = 0.05;
 constexpr size_t kNeighboursMax = 12;
-// Of each number of blocks so many are kept, since another shape may want it.
+// The configs kept for each number of blocks, since another shape may need that number.
 constexpr size_t kKeptOfEachSize = 8;
 // Weights fall with the distance to the power of 1.5. Below half an octave all count as equally
 // near.
 constexpr double kSameOctaves = 0.5;
-// What stands in for residuals until a grid has its own.
+// Stand-ins for residuals until a grid has its own.
 constexpr double kMadeUpResiduals[] = {-0.02, 0.0, 0.01, 0.08};
 constexpr double kOutside = 0.05;  // on either side of what nine of ten lie between
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
@@ -86,7 +86,7 @@ class Retold {
   }
 
   bool Knows(size_t config) const { return shape_.losses[config] != ShapeGrid::kUnknown; }
-  // Of one that it does not know: at least.
+  // The loss of a config at the neighbour; a lower bound if the neighbour does not know it.
   uint32_t Loss(size_t config) const {
     const uint32_t loss = Knows(config) ? shape_.losses[config] : shape_.loss_of_unknown;
     return LossOf(Latency(loss, config), best_);
@@ -121,7 +121,7 @@ struct Predicted {
   auto Rank() const { return std::tuple(std::llround(loss * 1e7), nearest_loss, config); }
 };
 
-// Of a config that no neighbour has, nothing.
+// Returns nullopt if no neighbour has the config.
 std::optional<Predicted> Predict(const std::vector<NeighbourWeight>& neighbours,
                                  const std::vector<Retold>& retold, size_t config) {
   double known = 0;  // weight of the shapes that have it
@@ -158,7 +158,7 @@ std::vector<Predicted> Rank(const ShapeGrid& grid, const std::vector<NeighbourWe
   return ranked;
 }
 
-// What a config lost at a shape, as its own sweep has it; nothing if it never ran there.
+// The loss of a config at a shape in that shape's own sweep; nullopt if it never ran there.
 std::optional<double> LossAt(const Shape& shape, size_t config) {
   if (shape.losses[config] != ShapeGrid::kUnknown) return shape.losses[config] / kLossUnit;
   if (shape.has_more) return shape.loss_of_unknown / kLossUnit;
@@ -197,8 +197,7 @@ std::optional<LeftOut> AskOthers(const ShapeGrid& grid, size_t asked, const Loss
   return left;
 }
 
-// Of sorted values, one that this share of them lies below; the outermost where there are too few
-// to tell.
+// The value below which this share of the sorted values lies; the outermost if there are too few.
 double Quantile(const std::vector<double>& sorted, double share) {
   const double place = share * (static_cast<double>(sorted.size()) + 1) - 1;
   const double last = static_cast<double>(sorted.size() - 1);
@@ -276,7 +275,7 @@ std::vector<bool> KeptOf(const SweptShape& sweep) {
   return kept;
 }
 
-// What a sweep has to say, where `numbers` has all that is kept of it, by a config's text.
+// The grid's entry of a sweep. `numbers` maps the text of each config that is kept to its position.
 Shape ShapeOf(const SweptShape& sweep, const std::map<std::string, size_t>& numbers) {
   Shape shape{.dims = sweep.dims,
               .losses = std::vector<uint32_t>(numbers.size(), ShapeGrid::kUnknown),
@@ -300,7 +299,7 @@ Shape ShapeOf(const SweptShape& sweep, const std::map<std::string, size_t>& numb
   return shape;
 }
 
-// Of each of the grid's configs: what the sweep with the fewest says.
+// Sets the residents of each config to the fewest that any sweep reports.
 void SetResidents(const std::vector<const SweptShape*>& sweeps,
                   const std::map<std::string, size_t>& numbers, ShapeGrid& grid) {
   grid.residents.assign(grid.configs.size(), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole sweeps of some shapes say about a shape that nobody tuned: the config to take there,
-// and what it is expected to lose. docs/lookup.md describes the model; the Python package has the
-// same (client/python/src/tunectl/_grid.py), held to tests/data/grid_cases.json.
+// Predicts the config for a shape that was never tuned, and its expected loss, from whole sweeps of
+// other shapes. docs/lookup.md describes the model. The Python package has the same model
+// (client/python/src/tunectl/_grid.py), tested against tests/data/grid_cases.json.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace tune {
 
-// Where a dim's value lies on its axis: log2, carried on below 1 so that different values stay
-// different.
+// The position of a dim's value on its axis: log2, and below 1 a line, so that different values
+// stay different.
 double AxisPosition(int64_t value);
 
 inline constexpr size_t kGridConfigsMax = 64;    // that are kept of a sweep
@@ -52,8 +52,8 @@ struct Residuals {
   double nearest_octaves = 1;  // mean distance from a shape that was left out to the nearest
 };
 
-// One kernel's sweeps on one device, in one dtype, which differ in dims that may differ. A loss is
-// in ten-thousandths of the best latency at its shape, at most kLossMax: whole numbers, so that all
+// A kernel's sweeps on one device, in one dtype, which differ in dims that may differ. A loss is in
+// ten-thousandths of the best latency at its shape, at most kLossMax: whole numbers, so that all
 // languages and hosts compute the same. Immutable once made.
 struct ShapeGrid {
   static constexpr uint32_t kLossMax = 10000;  // twice as slow; how much slower does not matter
@@ -75,7 +75,8 @@ struct ShapeGrid {
   Residuals residuals;
 };
 
-// What follows from blocks, residents and multiprocessors: for a grid that was read.
+// Computes each shape's stretch from blocks, residents and multiprocessors, for a grid that was
+// read.
 void SetStretch(ShapeGrid& grid);
 
 // A shape's say in an answer.
@@ -94,9 +95,9 @@ struct GridChoice {
   std::vector<NeighbourWeight> neighbours;  // the nearest first
 };
 
-// REQUIRES: every shape has as many dims as there are axes, and a config. Of equal dims the first
-// counts, and of more than kGridShapesMax the first ones. Of a sweep's configs, at most
-// kGridConfigsMax are kept: some of each number of blocks, then the fastest.
+// REQUIRES: every shape has as many dims as there are axes, and a config. The first of shapes with
+// equal dims counts, and the first kGridShapesMax shapes. At most kGridConfigsMax of a sweep's
+// configs are kept: some of each number of blocks, then the fastest.
 ShapeGrid MakeShapeGrid(std::vector<std::string> axes, const std::vector<SweptShape>& sweeps,
                         int64_t multiprocessors = 0);
 
@@ -112,7 +113,7 @@ using AcceptConfig = absl::FunctionRef<bool(const Config&)>;
 std::optional<GridChoice> ChooseConfig(const ShapeGrid& grid, const AskedShape& asked,
                                        AcceptConfig accept);
 
-// What one config is expected to lose; nothing if the grid does not have it.
+// The expected loss of one config; nullopt if the grid does not have it.
 std::optional<GridChoice> ExpectLoss(const ShapeGrid& grid, const AskedShape& asked,
                                      const Config& config);
 
@@ -125,7 +126,7 @@ struct LeftOut {
   double nearest_octaves = 0;
   GridChoice choice;  // by a grid without the shape
 };
-// What a config lost at a shape of the grid; nothing if it never ran there.
+// The loss of a config at a shape of the grid; nullopt if it never ran there.
 using LossAtShape = std::function<std::optional<double>(size_t shape, const Config&)>;
 // Shapes of which the others know no config are left out of the answer as well. With `loss_at`, the
 // losses are what that says: a grid keeps but some of what was measured.

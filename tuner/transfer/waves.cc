@@ -7,7 +7,7 @@
 namespace tune {
 namespace {
 
-// Of a multiprocessor: CUDA C++ Programming Guide, compute capabilities.
+// Limits of a multiprocessor: CUDA C++ Programming Guide, compute capabilities.
 constexpr int64_t kRegisters = 65536;
 constexpr int64_t kReservedSharedBytes = 1024;  // of each block, by the system
 constexpr int64_t kWarp = 32;

@@ -8,7 +8,7 @@
 
 namespace tune {
 
-// What a block takes of a multiprocessor. 0: not known, or nothing.
+// The resources of a multiprocessor that a block takes. 0: not known, or none.
 struct BlockNeeds {
   int64_t threads = 0;
   int64_t registers = 0;     // of a thread

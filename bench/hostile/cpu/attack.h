@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the acts share. An act is a function without parameters that says how it went: kThrough, or
-// Held(errno). kAttempted: only who looks from outside can tell.
+// Shared by the acts. An act is a function without parameters that returns its outcome: kThrough,
+// or Held(errno). kAttempted: only an observer outside can tell.
 #pragma once
 
 #undef clock
@@ -14,7 +14,7 @@
 
 #include "where.h"
 
-// Of headers that need words which the prelude bans.
+// Declared by hand: their headers need words that the prelude bans.
 enum { SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17, SIGURG = 23, SIGXFSZ = 25 };
 extern "C" int kill(pid_t, int) noexcept;
 extern "C" void (*signal(int, void (*)(int)) noexcept)(int);
@@ -46,7 +46,7 @@ inline void TakeName() { strncpy(program_invocation_name, "hostile!", 8); }
   _exit(0);
 }
 
-// What a file holds, at most; how it went as an act's verdict.
+// Reads a file up to a limit; returns the outcome as an act's verdict.
 inline int ReadFile(const char* path) {
   static char text[4096];
   const int fd = open(path, O_RDONLY | O_NONBLOCK);
@@ -67,7 +67,7 @@ inline int ListFolder(const char* path) {
   return got < 0 ? Held(error) : kThrough;
 }
 
-// Where this process may write, if anywhere: what follows "--scratch" on its command line.
+// The folder this process may write to, if any: the argument after "--scratch" on its command line.
 inline const char* Scratch() {
   static char line[4096];
   const int fd = open("/proc/self/cmdline", O_RDONLY);

@@ -112,7 +112,7 @@ static int read_by_handle() {
   return Judge(fd);
 }
 
-// What is open here besides the input, the output, the socket and memory.
+// Counts descriptors open here besides the input, the output, the socket and memory.
 static int leaked_descriptors() {
   for (int fd = 0; fd < 1024; ++fd) {
     char path[64], target[256];

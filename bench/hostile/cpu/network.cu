@@ -37,7 +37,7 @@ static int connect_to_daemon() {
   strncpy(address.path, SOCKET, sizeof(address.path) - 1);
   return fd < 0 ? Held(errno) : Judge(syscall(SYS_connect, fd, &address, sizeof(address)));
 }
-// Of the socket that is open already: a datagram elsewhere, another peer, a name of its own.
+// Acts on the socket that is open already: a datagram elsewhere, another peer, a name of its own.
 static int reconnect_own_socket() {
   Local address;
   strncpy(address.path, SOCKET, sizeof(address.path) - 1);

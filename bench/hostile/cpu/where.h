@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the acts aim at. run.py puts a text of its own in the place of this one, which aims at
-// nothing.
+// The targets of the acts. run.py replaces this text, whose targets do not exist, with one of its
+// own.
 #pragma once
 
 #define STATE "/nonexistent"     // the daemon's state folder, with other things planted in it

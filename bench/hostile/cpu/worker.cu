@@ -155,7 +155,7 @@ static int crash_in_handlers() {
   return kAttempted;
 }
 
-// What runs before the entry is called; the spec defines AT_LOAD for the acts that want it.
+// Runs before the entry is called; the spec defines AT_LOAD for the acts that need it.
 static int g_at_load;
 #if AT_LOAD == 1
 __attribute__((constructor)) static void AtLoad() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Acts against the GPU. Every variant also computes y = 2 x, so that only the act can be at fault.
-// What never ends elsewhere ends here after 20 s by the GPU's own clock.
+// An act that never ends elsewhere ends here after 20 s by the GPU's own clock.
 
 #if TUNE_REFERENCE
 extern "C" __global__ void reference(const float* x, double* y, int n) {

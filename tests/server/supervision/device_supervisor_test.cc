@@ -221,7 +221,7 @@ TEST_F(DeviceSupervisorTest, AWorkerThatDoesNotEndKeepsItsDeviceOutOfUse) {
   std::unique_ptr<WorkerProcess> stuck =
       WorkerProcess::Start(ScriptedCommand("device", dir_)).value();
   const pid_t pid = stuck->pid();
-  // What a twin leaves behind counts for all.
+  // A stuck worker of a twin keeps the device out of use for all.
   supervisor().MakeTwin("other")->OutOfUseUntilOver(std::move(stuck));
   EXPECT_EQ(supervisor().Status().state, DeviceState::kUnavailable);
   EXPECT_THAT(supervisor().Status().message, HasSubstr(absl::StrCat("process ", pid)));

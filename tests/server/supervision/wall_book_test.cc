@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done about walls that do not stand. That they do is workers_test's.
+// Missing walls keep a worker from being used. workers_test checks that the walls stand.
 #include "server/supervision/wall_book.h"
 
 #include <gmock/gmock.h>

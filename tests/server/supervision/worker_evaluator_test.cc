@@ -55,7 +55,7 @@ reference { entry: "r" launch { grid: "1" block: "1" } }
 
 class WorkerEvaluatorTest : public testing::Test {
  protected:
-  // Of an INDEX of 100 and all else well; 8 ns is the floor of 8000 bytes at 1 TB/s.
+  // With an INDEX of 100, all else well; 8 ns is the floor of 8000 bytes at 1 TB/s.
   void Make(const std::string& compile, const std::string& run, const std::string& index) {
     kernel_ = ScriptedKernel(compile, run, index);
     cache_ = CompileCache::Open(dir_ / "cache").value();
@@ -309,7 +309,7 @@ TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNob
     EXPECT_GE(summary.dropped, 1u);
     for (const Trial& trial : trials) EXPECT_EQ(trial.outcome, Outcome::kOk) << trial.message;
     EXPECT_EQ(supervisor_->Status().state, DeviceState::kHealthy);
-    // What is left of the search does not stand in the way of measuring the best again.
+    // The rest of the search does not prevent measuring the best again.
     evaluator_->ExpectRounds(1, absl::Seconds(60));
     const std::vector<Config> best = {
         space.At(*space.IndexOf(*kernel_->DefaultConfig(problem_, evaluator_->traits())))};
@@ -364,7 +364,7 @@ TEST_F(WorkerEvaluatorTest, RemeasuresInTheOrderGivenEachTimeInAFreshWorker) {
     EXPECT_THAT(by_text.at(Text("ok", "samples", 101)).measurement.samples_ns, SizeIs(10));
     EXPECT_EQ(by_text.at(Text("ok", "outcome_6", 100)).outcome, Outcome::kWrongResult);
     EXPECT_EQ(by_text.at(Text("outcome_3", "samples", 100)).outcome, Outcome::kCompileFailed);
-    // What the process had done before this run: the reference, the canary and its turn's others.
+    // Counts earlier runs of the process: the reference, the canary and the others of its turn.
     EXPECT_LE(std::stoi(by_text.at(Text("ok", "count", 100)).message), 2 + 4);
   }
   int compiles = 0;

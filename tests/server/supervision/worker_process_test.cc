@@ -193,7 +193,7 @@ TEST_F(WorkerProcessTest, EndsWithItsObject) {
   EXPECT_TRUE(Ends(pid));
 }
 
-// What happens to a worker whose daemon is killed: the daemon is a child process here.
+// A worker ends when its daemon is killed; the daemon is a child process here.
 TEST_F(WorkerProcessTest, EndsWhenTheDaemonDies) {
   const std::string pid_file = dir_ / "pid";
   const pid_t daemon = fork();

@@ -146,7 +146,7 @@ TEST_F(WorkersTest, CompilesForTheCpuInsideItsWalls) {
   EXPECT_THAT(report->found, SizeIs(0)) << report->found[0].second;
 }
 
-// One line of source that becomes 240 MiB.
+// A single line of source that compiles to 240 MiB.
 TEST_F(WorkersTest, AnObjectFileOfHundredsOfMegabytesNeverReachesTheDaemon) {
   const int64_t before = PeakBytes();
   const Artifact variant =
@@ -342,14 +342,14 @@ TEST_F(WorkersTest, TritonRunsASourceWithinWallsAndCompilesWhatItMade) {
       compilers.Compile({.compile = program.compile, .steps = result.steps}, {}).value();
   EXPECT_TRUE(known.cached);
   EXPECT_EQ(StepsKey(known.steps), StepsKey(result.steps));
-  // What the same function is made into is found again, wherever it stands.
+  // The result for the same function is found again wherever the function stands in its source.
   const CompileResult again = compilers.Compile(TritonProgram(kTritonFunction), {}).value();
   ASSERT_EQ(again.artifact.outcome, Outcome::kOk) << again.artifact.log;
   EXPECT_EQ(again.artifact.binary, result.artifact.binary);
   EXPECT_EQ(compilers.worker_restarts(), 0u);
 }
 
-// Of one of the examples at its default config, with its reference.
+// Compiles one of the examples at its default config, with its reference.
 CompileResult CompileExample(const Compilers& compilers, const std::string& name,
                              const std::string& target) {
   const absl::StatusOr<std::shared_ptr<const Kernel>> kernel = ReadExample(name);

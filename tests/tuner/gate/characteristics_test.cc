@@ -113,7 +113,7 @@ TEST(FalseAlarms, ReusingTheScreeningIsSeen) {
   EXPECT_TRUE(KeepsThePromise(WorstCaseFailures(noise, kRuns, Mistake::kNone, kKernels), kRuns));
 }
 
-// One slowed kernel among a hundred.
+// Counts runs that catch one slowed kernel among a hundred.
 int Caught(const NoiseModel& model, double effect, int runs) {
   std::vector<double> effects(100, 0.0);
   effects[17] = effect;

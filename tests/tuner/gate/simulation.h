@@ -23,14 +23,14 @@ struct NoiseModel {
   // A share of the processes is slower by this: another placement in memory, say.
   double slow_mode = 0;
   double slow_mode_share = 0;
-  // Of the whole session, from the first leg of a stage to its last.
+  // Drift over the whole session, from the first leg of a stage to its last.
   double linear_drift = 0;
   double sine_drift = 0;  // amplitude; seven and a half periods a session
   double bad_round = 0;   // one round of the stage is slower by this, in the head alone
   double missing_leg_share = 0;
 };
 
-// What is done wrong on purpose, to show that the tests would see it.
+// Deliberate mistakes, to show that the tests would detect them.
 enum class Mistake {
   kNone,
   kForgetDivision,  // alpha instead of alpha / flagged
@@ -50,7 +50,7 @@ class Simulation {
  public:
   Simulation(const NoiseModel& model, uint64_t seed) : model_(model), random_(seed) {}
 
-  // One gate run over kernels with these true changes (0.02: 2 % slower).
+  // Simulates a gate run over kernels with these true changes (0.02: 2 % slower).
   RunCounts Run(const std::vector<double>& effects, Mistake mistake = Mistake::kNone);
   // How many of `runs` runs had a failure at all.
   int RunsThatFail(const std::vector<double>& effects, int runs, Mistake mistake = Mistake::kNone);
@@ -64,7 +64,7 @@ class Simulation {
   const NoiseModel model_;
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;
-  // Of the one pair, for kPoolOnePair.
+  // The one pair of processes for kPoolOnePair.
   double pair_base_ = 0;
   double pair_head_ = 0;
 };

@@ -222,7 +222,7 @@ TEST_F(KernelDataTest, OffsetsAreOfPiecesWhoseLengthsAreExpressions) {
   EXPECT_THAT(mistake("[]"), HasSubstr("the list is empty"));
 }
 
-// What numpy.save writes.
+// The bytes that numpy.save writes.
 std::string Npy(const std::string& type, const std::string& shape, const std::string& bytes) {
   std::string header =
       absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': ", shape, ", }");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells right from wrong: checkers, and references that run on the host.
+// The judges of a kernel's results: checkers, and references that run on the host.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -479,7 +479,7 @@ TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
             "s:1:15: Non-repeated field \"name\" is specified multiple times");
 }
 
-// What only shows once there is a problem.
+// Errors that only show once there is a problem.
 TEST(Kernel, ChecksValuesForTheProblem) {
   const WrongSpec cases[] = {
       {"\"[1, 2, 4, 8]\"", "\"[1, 2, 1.0]\"", "kernel 'scale': VEC: the value 1.0 is there twice"},

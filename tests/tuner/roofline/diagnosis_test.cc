@@ -113,7 +113,7 @@ TEST(Diagnosis, OutputMayLeaveTheCacheAfterTheKernel) {
   // Counters saw what was really written by then.
   const CountedWork counted{.dram_read_bytes = 32 * kMiB, .dram_write_bytes = 32 * kMiB};
   EXPECT_EQ(Diagnose(basis, counted, Took(floor_ns / 1.2)).verdict, RooflineVerdict::kInvalidRoof);
-  // What the measurement itself did not believe, a report does not believe either.
+  // A report does not believe a trial that the measurement itself refused.
   Trial refused = Took(floor_ns);
   refused.outcome = Outcome::kAboveRoof;
   EXPECT_EQ(Diagnose(basis, std::nullopt, refused).verdict, RooflineVerdict::kInvalidRoof);

@@ -144,7 +144,7 @@ TEST(SourceCheckTest, SaysWhatIsAllowed) {
               testing::AllOf(HasSubstr("mine.h, parts/a.h"), HasSubstr("<cstdint>")));
 }
 
-// As docs/sources.md says of a header that is on one kind of target only.
+// docs/sources.md describes headers that exist on one kind of target only.
 TEST(SourceCheckTest, AHeaderThatNobodyReadsNeedNotBeThere) {
   for (const char* condition :
        {"#ifndef TUNE_CPU", "#if !defined(__CUDACC_RTC__) && !defined(TUNE_CPU)",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the source's own text tells: functions, redefined macros, whether a spec's args fit.
+// Facts from the source's own text: functions, redefined macros, whether a spec's args fit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,7 +137,7 @@ ScalarPlan Scalar(const std::string& name, DType dtype) { return {.name = name, 
 
 constexpr char kText[] = "\nextern \"C\" __global__ void k(const float* x, float* out, int n) {}\n";
 
-// Of the program's only entry.
+// Asks about the program's only entry.
 std::string WhyNot(const CompilePlan& plan, const std::string& entry,
                    const std::vector<ArgPlan>& args, const std::vector<ParameterFact>& parameters) {
   return WhyArgsDoNotFit(plan, entry, args, parameters, /*alone=*/true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What finding the configs of a space holds at once, whatever the space.
+// Finding the configs of a space takes bounded memory, whatever the space.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -61,7 +61,7 @@ TEST_P(SpaceMemoryTest, IsBounded) {
   g_most = before;
   {
     const absl::StatusOr<Space> space = Space::Build(definition);
-    // Of this some is reserved and never touched.
+    // The bound includes memory that is reserved and never touched.
     EXPECT_LT(g_most - before, 144 * kMiB) << space.status();
     EXPECT_LT(g_held - before, 48 * kMiB) << "what is held afterwards";
   }

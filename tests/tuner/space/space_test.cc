@@ -236,7 +236,7 @@ class RandomSpace {
       if (kind == 6) param.values = {true, false};
       definition_.params.push_back(param);
     }
-    // One of text, and one that terms cannot hold.
+    // Adds a param of text, and one that terms cannot represent.
     if (Pick(0, 3) == 0) definition_.params.push_back({"T", {std::string("x"), std::string("y")}});
     if (Pick(0, 5) == 0) definition_.params.push_back({"M", {std::string("x"), int64_t{2}}});
     definition_.constants.Set("K", int64_t{Pick(0, 6)});
@@ -253,7 +253,7 @@ class RandomSpace {
 
   const SpaceDefinition& definition() const { return definition_; }
 
-  // Nothing if a config that no constraint rejects has one that cannot be evaluated.
+  // Returns nullopt if a constraint fails to evaluate on a config that no constraint rejects.
   std::optional<std::vector<std::string>> BruteForce() const {
     std::vector<std::string> valid;
     std::vector<size_t> digits(definition_.params.size(), 0);

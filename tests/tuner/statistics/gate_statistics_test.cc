@@ -128,7 +128,7 @@ TEST(ClopperPearson, KnownBounds) {
 }
 
 TEST(MeanInterval, ReachesAsFarAsStudentSays) {
-  // Of 1 to 5: a deviation of sqrt(2.5), and 2.77645 from the table.
+  // The values 1 to 5 have a deviation of sqrt(2.5); 2.77645 is from the table.
   const MeanInterval interval = EstimateMean({1, 2, 3, 4, 5});
   EXPECT_NEAR(interval.mean, 3, 1e-12);
   EXPECT_NEAR(interval.high - 3, 2.77645 * std::sqrt(2.5 / 5), 1e-4);

@@ -85,7 +85,7 @@ TEST(StoppingRule, GivesUpOnTheHopelessFromTheThirdSampleOn) {
   const SamplePolicy policy = {.rival_latency_ns = 1000, .hopeless_ratio = 2};
   EXPECT_EQ(RunConstant(policy, 2001), Stop(StopReason::kHopeless, 3));
   EXPECT_EQ(RunConstant(policy, 2000), Stop(StopReason::kPrecise, 20));
-  // One fast sample is hope.
+  // A single fast sample is hope.
   StoppingRule rule(policy);
   for (double sample : {9000.0, 9000.0, 1500.0, 9000.0, 9000.0}) rule.Add(sample);
   EXPECT_EQ(rule.Decide(), StopReason::kContinue);

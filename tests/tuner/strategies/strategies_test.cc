@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every strategy owes its caller, and that those that learn do.
+// The contract of every strategy, and evidence that those that learn do learn.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -292,7 +292,7 @@ TEST_P(EachStrategy, ThatLearnsStartsFromAGoodPrior) {
   EXPECT_EQ(Measure(space, played.asked[1]).latency_ns, best_known);
 }
 
-// One config, failures alone, latencies that are none: a prior may say nothing at all.
+// A prior may hold no information: one config, failures alone, impossible latencies.
 TEST_P(EachStrategy, TakesThePoorestPriors) {
   const Space space = KernelSpace();
   std::vector<PriorObservation> failed;
@@ -367,7 +367,8 @@ TEST(Auto, IsNoWorseWhereAPriorLacksTheBetterHalfOfTheSpace) {
   }
 }
 
-// What it does not have is predicted, with a variance that is borne out; what it has, surely.
+// Predicts configs that it lacks, with a variance that holds, and knows its own ones with
+// certainty.
 TEST(SourceProcess, PredictsWhatItLacks) {
   const Space space = KernelSpace();
   const Geometry geometry(space);

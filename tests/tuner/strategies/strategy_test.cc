@@ -45,7 +45,7 @@ TEST(Exhaustive, GoesInOrderTheFirstFirst) {
   EXPECT_EQ(strategy->Ask(), std::nullopt);
 }
 
-// What won elsewhere comes after the default, in its order, and nothing comes twice.
+// Winners from elsewhere come after the default, in their order, and nothing comes twice.
 TEST(Strategies, TryWhatWonElsewhereNext) {
   const Space space = LineSpace(40);
   for (const std::string& name : StrategyNames()) {

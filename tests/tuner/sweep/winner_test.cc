@@ -126,7 +126,8 @@ TEST(MeasureFinals, MeasuresTheTopEightAndTheDefaultInEveryRound) {
   EXPECT_EQ(measurement.latency_ns_min, 1000);
 }
 
-// What a search found was of other headers, say: then it is not what was measured now.
+// A search's trial may be of other headers, say; its resources then do not describe this
+// measurement.
 TEST(MeasureFinals, ResourcesOfOtherMachineCodeAreNotTaken) {
   for (const bool same : {true, false}) {
     ScriptedEvaluator evaluator([&](int64_t x, int) {

@@ -83,7 +83,7 @@ inline absl::StatusOr<std::shared_ptr<const Kernel>> RecordedKernel(const std::s
   return Kernel::Create(spec, files[spec], files);
 }
 
-// Where recordings on GPUs were made.
+// The target of recordings made on GPUs.
 inline constexpr char kRecordedTarget[] = "sm_90a";
 
 // The whole sweep. `launches`: null on the CPU device.
@@ -101,7 +101,7 @@ inline SweptShape SweptShapeOf(const replay::Recording& recording, std::vector<i
         SweptConfig{.config = recording.ConfigOf(i), .latency_ns = trial.latency_ns});
     if (launches == nullptr) continue;
     const LaunchSize size = launches->Of(one.config);
-    // What is recorded of shared memory is all of it, where it is recorded.
+    // A recording has the total of shared memory, if it has any.
     one.residents =
         ResidentBlocks(traits.sm, traits.max_shared_bytes,
                        {.threads = size.threads,
@@ -122,7 +122,7 @@ inline RecordedLosses LossesOf(const SweptShape& swept) {
   return losses;
 }
 
-// As the daemon reads it of its store.
+// Keeps as many configs as the daemon reads from its store.
 inline void KeepFastest(SweptShape& swept) {
   swept.has_more = swept.configs.size() > kGridConfigsRead;
   if (swept.has_more) swept.configs.resize(kGridConfigsRead);
@@ -208,7 +208,7 @@ inline absl::StatusOr<std::vector<RecordedGrid>> GridsOf(const std::filesystem::
   return grids;
 }
 
-// What leaving out each shape of some grids comes to. Shares.
+// The figures of leaving out each shape of some grids, as shares.
 struct LeftOutFigures {
   size_t count = 0;
   double loss_median = 0;
@@ -229,7 +229,7 @@ inline LeftOutFigures FiguresOf(const std::vector<LeftOut>& all) {
     figures.loss_mean += left.loss / count;
     figures.nearest_mean += left.nearest_loss / count;
     figures.bias += (left.loss - left.choice.loss) / count;
-    // What a grid has are whole ten-thousandths.
+    // A grid stores whole ten-thousandths.
     const bool inside =
         left.loss >= left.choice.loss_low - 5e-5 && left.loss <= left.choice.loss_high + 5e-5;
     figures.covered += (inside ? 1 : 0) / count;

@@ -39,7 +39,7 @@ CountBlocks Blocks(std::map<std::string, int64_t> of_name) {
   };
 }
 
-// The same with blocks, where a multiprocessor holds one of them.
+// Adds block counts, with room for one block on a multiprocessor.
 SweptShape WithBlocks(SweptShape swept, std::map<std::string, int64_t> of_name) {
   swept.blocks_of = Blocks(std::move(of_name));
   for (SweptConfig& one : swept.configs) one.residents = 1;
@@ -58,7 +58,7 @@ TEST(ShapeGridTest, TakesTheWinnerOfTheOnlyShape) {
   ASSERT_TRUE(choice);
   EXPECT_EQ(Chosen(grid, {4096}), "a");
   EXPECT_EQ(grid.residuals.count, 0);
-  // Nothing is known of how it errs: made-up residuals, wider the farther away.
+  // Its errors are not known yet: made-up residuals, wider the farther away.
   EXPECT_GT(choice->loss, 0);
   EXPECT_GT(choice->loss_high, choice->loss);
   const auto near = ChooseConfig(grid, {{2048}}, [](const Config&) { return true; });
@@ -185,7 +185,7 @@ TEST(ShapeGridTest, AConfigHasTheFewestResidentsThatASweepSays) {
   EXPECT_EQ(MakeShapeGrid({"n"}, {first, second, third}).residents, std::vector<int64_t>{});
 }
 
-// What the figures of docs/lookup.md promise, with slack for what later recordings bring.
+// The figures of docs/lookup.md hold, with slack for later recordings.
 TEST(ShapeGridTest, HoldsItsFiguresOnTheRecordings) {
   std::vector<LeftOut> all;
   for (const char* folder : {"/bench/data/shapes", "/docs/results/recordings"}) {

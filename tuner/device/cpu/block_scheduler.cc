@@ -25,7 +25,7 @@ thread_local BlockScheduler* thread_scheduler = nullptr;
 
 // Ahead of the dynamic shared memory and behind it.
 constexpr size_t kZoneBytes = 65536;
-// Outside of the zones nobody may write or read at all.
+// Memory outside of the zones may neither be written nor read.
 constexpr size_t kNoMansBytes = size_t{1} << 20;
 
 std::string ToText(const tune_cpu::Index& index) {
@@ -179,7 +179,7 @@ void BlockScheduler::Suspend(const Wait& wait) {
   self.wait = wait;
   ++state.suspended_count;
   Fiber* next = nullptr;
-  // One that yields lets others start first: it may be waiting for them.
+  // A fiber that yields lets others start first: it may be waiting for them.
   if (wait.kind != Wait::Kind::kYield) next = TakeReady();
   if (next == nullptr && state.next_thread < state.thread_count) {
     next = TakeIdle();
@@ -351,7 +351,7 @@ std::string BlockScheduler::DescribeDeadlock() const {
   std::string text =
       absl::StrCat("deadlock in block ", ToText(state.block), ": ", state.exited_count, " of ",
                    state.thread_count, " threads have returned");
-  // One example of each wait there is, up to four.
+  // An example of each kind of wait, up to four.
   std::vector<Wait> seen;
   for (const std::unique_ptr<Fiber>& fiber : fibers_) {
     const Wait& wait = fiber->wait;

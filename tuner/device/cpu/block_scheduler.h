@@ -18,7 +18,7 @@
 
 namespace tune::cpu {
 
-// One launch, shared by the schedulers of all OS threads.
+// A launch, shared by the schedulers of all OS threads.
 struct Launch {
   void (*threads)(void* const* args) = nullptr;  // the kernel's own loop over a block's threads
   void* const* args = nullptr;
@@ -85,7 +85,7 @@ class BlockScheduler {
   static void RunFiber(Fiber& self);
   bool NextBlock();
   void BeginBlock(uint64_t index);
-  // Suspends the running thread until somebody makes it ready.
+  // Suspends the running thread until another makes it ready.
   void Suspend(const Wait& wait);
   Fiber* TakeReady();
   // A fiber that starts threads, or nullptr after failing the launch.

@@ -55,10 +55,10 @@ bool IsInnerPath(const std::string& name) {
   return name.find_first_of("\\\"\n\r\0", 0, 5) == std::string::npos;
 }
 
-// What the assembler would do other than assemble, or empty. A compiler writes none of these words:
-// they come from the kernel, say by the name of a section with a line break in it, put together by
-// macros where the source cannot show it. With the first two it would read any file, with the
-// others it could spell the first two.
+// The directive with which the text makes the assembler do more than assemble, or empty. A compiler
+// writes none of them: they come from the kernel, say by the name of a section with a line break in
+// it, put together by macros where the source cannot show it. With the first two it would read any
+// file, with the others it could spell the first two.
 std::string ForbiddenDirective(const std::string& assembly) {
   const std::string lower = absl::AsciiStrToLower(assembly);  // as the assembler reads them
   for (const char* word :
@@ -88,7 +88,7 @@ class CpuCompiler : public Compiler {
 
  private:
   absl::StatusOr<Artifact> CompileIn(const ScratchFolder& folder, const CompilePlan& plan);
-  // Where to compile: made by the first compile.
+  // Returns a folder to compile in. The first compile creates its parent.
   absl::StatusOr<std::unique_ptr<ScratchFolder>> FolderForCompile();
   std::vector<std::string> CommonArguments() const;
   std::vector<std::string> CompileArguments(const CompilePlan& plan) const;
@@ -103,7 +103,7 @@ class CpuCompiler : public Compiler {
   int compiles_ = 0;
 };
 
-// An error of the request, told before the compiler sees it; empty if there is none.
+// Checks the request before the compiler sees it. Returns the error; empty if there is none.
 std::string WhyNotForCpu(const CompilePlan& plan) {
   if (!ProfileOfTarget(plan.target).is_host) {
     return absl::StrCat("this compiler compiles for 'cpu', not for '", plan.target, "'");
@@ -134,7 +134,7 @@ std::string EntryName(const CompilePlan& plan, const std::string& entry) {
   return absl::StrCat("kernel ", entry, " of ", plan.source_name);
 }
 
-// What the binary calls an entry: its own name, where it has one that C takes.
+// The symbol of an entry in the binary: its own name if that is a C identifier.
 std::string SymbolOf(const CompilePlan& plan, size_t entry) {
   const std::string& name = plan.entries[entry];
   return IsPlainIdentifier(name) ? name : absl::StrCat("instance_", entry);
@@ -142,7 +142,7 @@ std::string SymbolOf(const CompilePlan& plan, size_t entry) {
 
 std::string PointerTo(size_t symbol) { return absl::StrCat("tune_cpu_symbol_", symbol); }
 
-// What follows the source.
+// The text that is appended to the source.
 std::string EntriesText(const CompilePlan& plan) {
   std::string text = absl::StrCat(SymbolChecks(plan), "\nTUNE_CPU_ARTIFACT()");
   for (size_t i = 0; i < plan.entries.size(); ++i) {
@@ -167,7 +167,7 @@ absl::Status WriteSources(const ScratchFolder& folder, const CompilePlan& plan) 
                       RewriteSharedArrays(plan.source_text) + EntriesText(plan));
 }
 
-// Where the source itself compiles and an entry cannot be used, the compiler talks of our text.
+// Explains an error in our own text: the source compiles, and an entry cannot be used.
 std::string EntryNote(const CompilePlan& plan, const std::string& log) {
   const size_t error = log.find("error:");
   const size_t line = error == std::string::npos ? error : log.rfind('\n', error);
@@ -184,9 +184,9 @@ std::string EntryNote(const CompilePlan& plan, const std::string& log) {
 
 // For the prelude and kernels alike.
 std::vector<std::string> CpuCompiler::CommonArguments() const {
-  // Floating point as on a GPU: products are fused into sums, nothing is reassociated (but where a
-  // kernel asks for it by `#pragma omp simd reduction`), and nobody looks at errno or traps. CUDA
-  // code reads memory by other types than it was written by.
+  // Floating point as on a GPU: products are fused into sums, nothing is reassociated (unless a
+  // kernel asks for it by `#pragma omp simd reduction`), and neither errno nor traps are observed.
+  // CUDA code reads memory by other types than it was written by.
   std::vector<std::string> arguments = {program_,
                                         "-std=c++20",
                                         kNative,
@@ -359,8 +359,8 @@ std::string ShortVersion(const std::string& output, bool is_gcc) {
   return absl::StrCat(is_gcc ? "g++ " : "clang++ ", number);
 }
 
-// What -march=native means on this CPU: its name, if the compiler has one, and a digest of all that
-// the compiler says of it, since code for one CPU must not be taken for another's.
+// The meaning of -march=native on this CPU: its name, if the compiler has one, and a digest of the
+// compiler's macros, so that code for one CPU is never taken for another's.
 std::string CpuName(const std::string& macros) {
   std::vector<std::string> lines = absl::StrSplit(macros, '\n');
   std::sort(lines.begin(), lines.end());

@@ -27,10 +27,10 @@ namespace {
 constexpr double kLongLaunchNs = 50e6;
 // Shorter ones may be slow for other reasons the first time, and two more cost little.
 constexpr double kCondemnNsMin = 10e6;
-// One more launch to see whether the order of threads matters may take as long.
+// The time limit of the extra launch that checks whether the order of threads matters.
 constexpr double kOrderedNsMax = 1e9;
-// Poison and flushing take longer than a short kernel. What a trial may take in all for each second
-// of kernel time it may have, and how many samples it gets even so.
+// Poison and flushing take longer than a short kernel. A trial may take this much in all for each
+// second of kernel time it may have, and gets this many samples even so.
 constexpr double kWallPerKernelTime = 10;
 constexpr size_t kSamplesAtLeast = 5;
 
@@ -148,8 +148,8 @@ absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedProgram& program, Ru
 }
 
 absl::Status CpuRunner::JudgeLaunch(const LoadedProgram& program, RunReport& report) {
-  // Before a checker runs, which has the same dynamic shared memory. What was written over may be
-  // why an element is wrong.
+  // Runs before the checker, which has the same dynamic shared memory. Overwritten memory may be
+  // the reason why an element is wrong.
   std::string damage = program.DescribeDamage(*launcher_);
   ASSIGN_OR_RETURN(Verdict verdict, problem_->Check());
   program.FillGuards(*launcher_);

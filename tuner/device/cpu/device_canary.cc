@@ -23,7 +23,7 @@ uint64_t Mix(uint64_t z) {
 
 uint64_t Weigh(uint64_t value, unsigned thread) { return value * (2 * thread + 1); }
 
-// What TUNE_CPU_ENTRY makes of a kernel.
+// The function that TUNE_CPU_ENTRY would make of a kernel.
 void RunThreads(void* const* args) {
   auto& sum = *static_cast<std::atomic<uint64_t>*>(args[0]);
   tune_cpu::State& state = BlockScheduler::ThreadState();

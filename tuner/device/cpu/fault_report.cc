@@ -61,7 +61,7 @@ class Line {
   size_t size_ = 0;
 };
 
-// "read ", "wrote "; where the processor does not tell, neither.
+// The verb for the access; a neutral one if the processor does not report which it was.
 const char* Verb(void* context) {
 #if defined(__x86_64__)
   const auto* user = static_cast<const ucontext_t*>(context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel was doing when it touched memory that it has not: said on stderr while the process
-// ends of it, since the last words of a worker are told to whoever asked for the launch.
+// Reports on stderr what a kernel was doing when it touched memory that it does not own. The
+// process ends of the fault, and the supervisor sends a worker's last lines to the caller.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace tune::cpu {
 
-// A buffer with the ground around it that belongs to nobody else. Known while it lives; at most 256
-// are, further ones are left out.
+// A buffer and the unused address range around it. Known during its life; at most 256 are, further
+// ones are left out.
 class FaultRegion {
  public:
   FaultRegion() = default;

@@ -59,7 +59,7 @@ bool TakeGuard() {
   return guards.fetch_add(1, std::memory_order_relaxed) < 8192;
 }
 
-// Set before the first switch, if there is any sanitizer to tell.
+// Set before the first switch if a sanitizer is present.
 std::atomic<bool> watched{false};
 
 // `self` has just been resumed by `previous`.
@@ -85,7 +85,7 @@ void Depart(void** fake_stack, const Fiber& to) {
   if (sanitizers.tsan_switch != nullptr) sanitizers.tsan_switch(to.tsan_fiber, 0);
 }
 
-// What a switch hands over.
+// The arguments of a switch.
 struct Passage {
   Fiber* from;
   Fiber* to;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fibers: a kernel's threads, many to one OS thread. A switch costs a few nanoseconds. Address and
-// thread sanitizers are told of every switch if they are in the process, whether this file was
+// Fibers: a kernel's threads, many to one OS thread. A switch costs a few nanoseconds. Every switch
+// is reported to address and thread sanitizers if they are in the process, whether this file was
 // compiled for them or they came with a sanitized kernel.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace tune::cpu {
 
 inline constexpr size_t kStackBytes = 256 * 1024;
 
-// Where a fiber waits, for the message when nothing ever ends the wait.
+// The reason why a fiber waits, for the message if nothing ever ends the wait.
 struct Wait {
   enum class Kind { kNone, kBarrier, kWarp, kYield } kind = Kind::kNone;
   unsigned mask = 0;
@@ -35,7 +35,7 @@ struct Fiber {
   tune_cpu::Index thread = {};
   unsigned linear_thread = 0;
   Wait wait;
-  // What the sanitizers keep about it.
+  // The sanitizers' state of this fiber.
   const void* stack_bottom = nullptr;
   size_t stack_bytes = 0;
   void* fake_stack = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory beside a kernel's own that nobody may write to: a pattern, and what is left of it.
+// Memory beside a kernel's own that must not be written: filled with a pattern, which a check
+// compares.
 #pragma once
 
 #include <cstddef>

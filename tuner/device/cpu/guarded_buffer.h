@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for one of a kernel's buffers, between two guards that tell when something wrote outside.
-// Beyond the guards is ground that nobody may touch: what goes so far ends the process.
+// Memory for one of a kernel's buffers, between two guards that show whether something wrote
+// outside. Beyond the guards is memory without access: touching it ends the process.
 #pragma once
 
 #include <cstddef>

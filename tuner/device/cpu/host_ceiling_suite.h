@@ -11,9 +11,9 @@
 
 namespace tune::cpu {
 
-// Those of MeasureHostCeilings, and "dram_write", "dram_triad", "l1", "l2", "l3" in bytes/s, all
-// threads together. A cache whose size the system does not tell has no entry, nor has the last one
-// if its share of a thread is smaller than the cache before it. RESOURCE_EXHAUSTED: no memory.
+// The ceilings of MeasureHostCeilings, and "dram_write", "dram_triad", "l1", "l2", "l3" in bytes/s
+// of all threads together. A cache of unknown size has no entry, nor has the last cache if a
+// thread's share of it is smaller than the cache before it. RESOURCE_EXHAUSTED: no memory.
 absl::StatusOr<std::vector<Ceiling>> MeasureHostCeilingSuite(Launcher& launcher,
                                                              int64_t cache_bytes_all);
 

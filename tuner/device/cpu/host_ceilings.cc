@@ -16,7 +16,7 @@
 namespace tune::cpu {
 namespace {
 
-// Many short runs, of which the best counts: some of them are disturbed by nobody.
+// Many short runs, of which the best counts: some of them run undisturbed.
 constexpr int kRuns = 16;
 constexpr int kChains = 12;
 constexpr int64_t kSteps = 512 << 10;
@@ -89,14 +89,14 @@ TUNE_CHAINS(ChainsF64, double, 16, w, )
 std::vector<Arithmetic> UsableArithmetic() { return {{ChainsF32, ChainsF64, 16}}; }
 #endif
 
-// Of the calling thread, so what others run on its processor meanwhile is not part of it.
+// CPU time of the calling thread, which excludes whatever else ran on its processor.
 double ThreadNs() {
   timespec now = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-// Of all threads together, in operations per second.
+// The rate of all threads together, in operations per second.
 double FlopsPerSecond(Launcher& launcher, Chains chains, int64_t lanes) {
   const double operations = 2.0 * kChains * static_cast<double>(kSteps * lanes);
   double best = 0;
@@ -198,7 +198,7 @@ absl::StatusOr<std::vector<Ceiling>> MeasureMemory(Launcher& launcher, int64_t c
 }  // namespace
 
 uint64_t ReadWords(const uint64_t* data, int64_t count) {
-  // As wide as every processor has; one that needs the others' values would wait for each load.
+  // A width that every processor has. Sums that depended on each other would wait for each load.
   typedef uint64_t Vector __attribute__((vector_size(16), aligned(8), may_alias));
   const auto* vectors = reinterpret_cast<const Vector*>(data);
   Vector a = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The most this host can do, measured: what utilisation is held against.
+// Measures the host's limits, with which utilisation is compared.
 #pragma once
 
 #include <cstdint>

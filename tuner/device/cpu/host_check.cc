@@ -37,7 +37,7 @@ void ComparePiece(const HostArray& out, const HostArray& reference, int64_t begi
   }
 }
 
-// One step of a hash over 64-bit words, and the finaliser of SplitMix64.
+// A step of a hash over 64-bit words; the mixing is SplitMix64's finaliser.
 uint64_t Step(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0xd6e8feb86659fd93ull;
   return hash ^ (hash >> 32);

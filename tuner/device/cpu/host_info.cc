@@ -21,7 +21,7 @@ namespace tune::cpu {
 namespace {
 
 constexpr int kCacheLevels = 8;
-// Where the system does not tell: about what a core has to itself.
+// Stands in if the system does not report it: about the share of one core.
 constexpr int64_t kCacheBytesUnknown = 8 << 20;
 
 std::string ModelName(const utsname& system) {
@@ -75,7 +75,7 @@ Cache LastLevelCache(int cpu) {
   return last;
 }
 
-// The same at every start, and no other host's.
+// An id that is the same at every start and differs from other hosts'.
 std::string Identify(const HostInfo& info, const utsname& system) {
   const std::string facts = absl::StrCat(
       info.device.name, "\n", system.nodename, "\n", system.machine, "\n", info.cpus.size(), "\n",

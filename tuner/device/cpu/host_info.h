@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host says of itself.
+// Facts that the host reports about itself.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct HostInfo {
   int64_t cache_bytes_all = 0;  // last-level caches of all of them together
 };
 
-// FAILED_PRECONDITION: the host does not tell its processors or its memory.
+// FAILED_PRECONDITION if the host does not report its processors or its memory.
 absl::StatusOr<HostInfo> ReadHostInfo();
 
 }  // namespace tune::cpu

@@ -151,7 +151,7 @@ absl::Status HostProblem::RunReference(const ProblemPlan& plan, const std::strin
   return absl::InvalidArgumentError(absl::StrCat("the reference failed: ", status.message()));
 }
 
-// What a file says is right goes before what the reference wrote.
+// Expected values from a file take precedence over the reference's results.
 absl::Status HostProblem::TakeExpected(const ProblemPlan& plan) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];

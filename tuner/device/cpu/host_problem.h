@@ -42,15 +42,15 @@ class HostProblem {
   void PoisonOutputs();
   // Every buffer is in memory only.
   void FlushFromCaches();
-  // What the last launch left. After a wrong verdict guards and inputs are whole again. Not OK: the
-  // checker failed, as Launcher::Launch says.
+  // Judges the results of the last launch. Restores guards and inputs after a wrong verdict.
+  // Returns an error if the checker failed (Launcher::Launch).
   absl::StatusOr<Verdict> Check();
-  // Writes to outputs and in-outs what somebody else computed. INVALID_ARGUMENT: there is no such
-  // output, or it is of another size.
+  // Writes results that another program computed to outputs and in-outs. INVALID_ARGUMENT if there
+  // is no such output, or it has another size.
   absl::Status SetOutputs(const std::vector<BufferFile>& outputs);
-  // Of what the last launch left in all that is checked.
+  // A hash of all checked buffers after the last launch.
   uint64_t HashOutputs() const;
-  // After a launch that failed half way: guards and inputs are whole again.
+  // Restores guards and inputs after a launch that failed half way.
   void Repair();
 
  private:
@@ -79,7 +79,7 @@ class HostProblem {
   absl::Status TakeExpected(const ProblemPlan& plan);
   absl::Status CheckReference();
   absl::Status LoadChecker(const ProblemPlan& plan);
-  // Holds it to its word before it judges anybody.
+  // Tests the checker itself before it judges a variant.
   absl::Status TryChecker();
   absl::StatusOr<void*> ResolveForChecker(const BufferPlan& wanted);
   absl::Status RunChecker(Verdict& verdict);

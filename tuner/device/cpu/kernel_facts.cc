@@ -37,7 +37,7 @@ class SharedObject {
     return value;
   }
 
-  // Where in the file the data of an exported symbol begins.
+  // The offset in the file at which the data of an exported symbol begins.
   std::optional<uint64_t> OffsetOf(absl::string_view name) const {
     if (!header_) return std::nullopt;
     for (uint64_t i = 0; i < header_->e_shnum; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a compiled kernel's shared object says of its parameters, read without loading it.
+// Reads the facts of a compiled kernel's parameters from its shared object, without loading it.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace tune::cpu {
 
-// Of an entry. Nothing if the file does not say it, or is no shared object that can be read to its
-// end.
+// The facts of an entry's parameters, or nullopt if the file lacks them or is not a complete shared
+// object.
 std::optional<std::vector<ParameterFact>> ReadParameterFacts(const std::string& binary,
                                                              const std::string& entry);
 

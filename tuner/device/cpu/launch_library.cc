@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libtune-launch-cpu.so: runs the kernels of CPU artifacts in a process of somebody else's, such as
-// a Python job's. Three functions with C types, which client/python/src/tunectl/_launch_cpu.py
-// calls.
+// libtune-launch-cpu.so: runs the kernels of CPU artifacts in another program's process, such as a
+// Python job's. Three functions with C types, which client/python/src/tunectl/_launch_cpu.py calls.
 #include <unistd.h>
 
 #include <atomic>
@@ -23,8 +22,8 @@ namespace {
 
 using tune::cpu::Launcher;
 
-// Of a process. A forked child makes others: it has none of its parent's threads, and one of those
-// may have held the mutex.
+// The threads of a process. A forked child makes its own: it has none of its parent's threads, and
+// one of those may have held the mutex.
 struct Processors {
   const pid_t pid = getpid();
   std::mutex mutex;
@@ -61,10 +60,10 @@ int Tell(const absl::Status& status, char* why, size_t why_bytes) {
 
 extern "C" {
 
-// What an artifact's `tune_cpu_abi` must be.
+// The value that an artifact's `tune_cpu_abi` must have.
 [[gnu::visibility("default")]] unsigned tune_launch_cpu_abi() { return tune_cpu::kAbiVersion; }
 
-// What its `tune_cpu_bind` is called with.
+// The argument of an artifact's `tune_cpu_bind`.
 [[gnu::visibility("default")]] long tune_launch_cpu_state_offset() {
   return tune::cpu::BlockScheduler::StateOffset();
 }

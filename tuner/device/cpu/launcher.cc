@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Launcher>> Launcher::Create(const std::vector<int
                      "): raise the limit on processes, or bind the daemon to fewer processors "
                      "with taskset"));
   }
-  // A kernel is told one distance for all threads.
+  // A kernel uses one distance for all threads.
   launcher->RunOnAll(
       [&](unsigned i) { launcher->workers_[i]->state_offset = BlockScheduler::StateOffset(); });
   for (const std::unique_ptr<Worker>& worker : launcher->workers_) {

@@ -17,7 +17,7 @@
 
 namespace tune::cpu {
 
-// What a compiled kernel is entered by.
+// The entry points of a compiled kernel.
 struct KernelCode {
   void (*threads)(void* const* args) = nullptr;
   // Tells an OS thread where its dynamic shared memory is; may be null.
@@ -53,8 +53,8 @@ class Launcher {
   // a misuse of a barrier. The launcher can be used again.
   absl::StatusOr<double> Launch(const KernelCode& code, const LaunchPlan& plan, void* const* args);
 
-  // Of the launches to come: in which order a block's threads start. A right kernel does the same
-  // in any.
+  // The order in which a block's threads start in later launches. A correct kernel has the same
+  // results in any order.
   enum class Order { kForward, kReversed };
   void SetOrder(Order order) { order_ = order; }
 

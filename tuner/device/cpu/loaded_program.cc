@@ -28,7 +28,8 @@
 namespace tune::cpu {
 namespace {
 
-// Of newer kernels, where a memory file may otherwise not be run; older ones refuse it.
+// A flag of newer kernels, which otherwise refuse to run a memory file; older kernels refuse the
+// flag.
 constexpr unsigned kMemfdExec = 0x10;
 
 constexpr int64_t kZeroGrain = 65536;
@@ -105,8 +106,9 @@ absl::StatusOr<void*> OpenFile(int file, const std::string& binary) {
   return library;
 }
 
-// From memory: where the process may write, it may not be allowed to run what it wrote.
-// RESOURCE_EXHAUSTED tells of this process, which ran other kernels before, and not of the binary.
+// Loads from memory: the process may not be allowed to execute files that it can write.
+// RESOURCE_EXHAUSTED reports the state of this process, which ran other kernels before, not a fault
+// of the binary.
 absl::StatusOr<void*> OpenLibrary(const std::string& binary) {
   for (const int file : ReservedFiles()) {
     if (!IsLoaded(file)) return OpenFile(file, binary);
@@ -141,7 +143,7 @@ absl::StatusOr<LoadedProgram> LoadedProgram::Load(const Program& program,
   LoadedProgram loaded;
   RETURN_IF_ERROR(CheckSanitizer(program.binary));
   ASSIGN_OR_RETURN(const std::vector<absl::string_view> units, Unbundle(program.binary));
-  // Of several steps, the one with the most dynamic memory says where its guard begins.
+  // The step with the most dynamic memory decides where the guard begins.
   for (const absl::string_view unit : units) {
     RETURN_IF_ERROR(loaded.Open(std::string(unit), DynamicSharedBytes(program.steps)));
   }

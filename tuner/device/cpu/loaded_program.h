@@ -17,12 +17,12 @@
 
 namespace tune::cpu {
 
-// Where a buffer argument's data is.
+// Returns the data of a buffer argument.
 using BufferResolver = std::function<absl::StatusOr<void*>(const BufferPlan&)>;
 
-// Makes the files in memory that programs are loaded from ahead, for a process that will not be
-// allowed to make any: code in it could hold memory in such files that is in nobody's resident set.
-// `count` libraries of up to `bytes_max` can be there at the same time, and no more.
+// Creates the memory files from which programs are loaded in advance, for a process that will not
+// be allowed to create any: its code could hide memory in such files, which no resident set counts.
+// At most `count` libraries of up to `bytes_max` can be loaded at the same time.
 absl::Status ReserveMemoryFiles(int count, int64_t bytes_max);
 
 class LoadedProgram {
@@ -41,7 +41,7 @@ class LoadedProgram {
 
   // Zones beside its shared memory: filled once, before the first launch.
   void FillGuards(Launcher& launcher) const;
-  // As SharedGuards'.
+  // See SharedGuards::DescribeDamage.
   std::string DescribeDamage(Launcher& launcher) const;
 
  private:
@@ -53,7 +53,7 @@ class LoadedProgram {
     void* data = nullptr;
     size_t bytes = 0;
   };
-  // One of each unit of the artifact.
+  // The library of a unit of the artifact.
   struct Library {
     void* handle = nullptr;
     void (*set_shared)(unsigned char* base) = nullptr;

@@ -27,11 +27,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the prelude already has.
+// A header whose contents the prelude already has.
 constexpr std::string_view kShim = "#pragma once\n";
 constexpr std::string_view kGroups = "#pragma once\n#include <cooperative_groups.h>\n";
-// Headers of CUDA that the prelude has nothing of. Where the host has CUDA's own they could be
-// found, and a kernel would compile on one host and not on the next.
+// CUDA headers that the prelude does not replace. If the host has CUDA's own, they could be found,
+// and a kernel would compile on one host and not on the next.
 constexpr const char* kNotHere[] = {
     "cuComplex.h",          "cuda.h",         "cuda_awbarrier.h",   "cuda_fp4.h",
     "cuda_fp6.h",           "cuda_pipeline.h", "curand_kernel.h",   "device_functions.h",

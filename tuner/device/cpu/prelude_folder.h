@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is included ahead of every kernel, and what stands in for CUDA's headers: one folder for all
-// compiles of a process. Beside it each compile has a folder of its own.
+// The folder with the header that is included ahead of every kernel and the substitutes for CUDA's
+// headers. All compiles of a process share it; beside it each compile has a folder of its own.
 //
 //   PRELUDE/prelude/prelude.h       and what it includes
 //   PRELUDE/prelude/prelude.h.gch   the same, read by g++ in a fifth of the time
@@ -23,7 +23,7 @@ class PreludeFolder {
   // UNAVAILABLE, here and below: the folder cannot be written.
   static absl::StatusOr<std::unique_ptr<PreludeFolder>> Make();
 
-  // For one compile. Writes the prelude again if somebody tidied it away.
+  // Returns a folder for one compile. Writes the prelude again if it was removed.
   absl::StatusOr<std::unique_ptr<ScratchFolder>> ForCompile() const;
 
   // Compiles the prelude by itself, with the `arguments` that kernels are compiled with: g++ takes

@@ -14,7 +14,7 @@ bool IsIdentifierByte(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-// Walks a source by its tokens, as far as it takes to tell code from comments and literals.
+// Walks a source by its tokens, which distinguishes code from comments and literals.
 class Rewriter {
  public:
   explicit Rewriter(absl::string_view text) : text_(text) {}

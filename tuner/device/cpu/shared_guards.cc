@@ -21,8 +21,8 @@
 #include "absl/strings/strip.h"
 #include "tuner/device/cpu/guard_zone.h"
 
-// Of the loader: where the calling thread has a module's variable. It makes room for the module's
-// variables if this thread has had no use for them yet.
+// The loader's argument for the address of a module's variable in the calling thread. The loader
+// allocates the module's variables on the thread's first use.
 struct TlsIndex {
   unsigned long module;
   unsigned long offset;
@@ -37,7 +37,7 @@ constexpr size_t kZoneBytes = 65536;
 // Multiples of this leave arrays where they would lie in a page, so that they share cache sets as
 // they do without zones.
 constexpr size_t kZoneUnit = 4096;
-// Of all zones of a kernel, for each thread: one that is a template has arrays by the dozen.
+// The size of all zones of a kernel in each thread. A template may have dozens of arrays.
 constexpr size_t kZonesBytesMax = size_t{8} << 20;
 
 constexpr absl::string_view kFront = "tune_cpu_front.";

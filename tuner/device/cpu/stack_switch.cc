@@ -5,8 +5,8 @@
 
 #if defined(__x86_64__)
 
-// What the System V ABI lets a callee change need not be kept, and the floating-point control
-// words, which it should not, nobody here changes. Arguments: rdi, rsi, rdx; result: rax.
+// Registers that the System V ABI lets a callee change need not be saved. The floating-point
+// control words must be kept, and no code here changes them. Arguments: rdi, rsi, rdx; result: rax.
 __asm__(R"(
   .text
   .p2align 4
@@ -52,8 +52,8 @@ void tune_cpu_begin_stack();
 namespace tune::cpu {
 
 void* PrepareStack(void* top, size_t, void (*entry)(void* data)) {
-  // As tune_cpu_switch_stacks would have left it: six registers and the address to return to. Once
-  // that is taken the stack is aligned to 16 bytes, as before a call.
+  // The frame that tune_cpu_switch_stacks leaves: six registers and the return address. Once that
+  // is popped the stack is aligned to 16 bytes, as before a call.
   auto* frame = reinterpret_cast<uint64_t*>(reinterpret_cast<uintptr_t>(top) / 16 * 16) - 9;
   for (int i = 0; i < 9; ++i) frame[i] = 0;
   frame[4] = reinterpret_cast<uint64_t>(entry);  // rbx
@@ -76,13 +76,13 @@ namespace {
 
 namespace context = boost::context::detail;
 
-// Where a stack was left, in a frame on that stack; of a new one, at its top.
+// The point at which a stack was left, in a frame on that stack; of a new stack, at its top.
 struct Place {
   context::fcontext_t context = nullptr;
   void (*entry)(void* data) = nullptr;
 };
 
-// Boost tells whoever arrives where the one who left can be resumed; that is kept for him.
+// Boost passes the resumed context the point at which the other can be resumed; it is stored here.
 struct Message {
   Place* left = nullptr;
   Place* reached = nullptr;

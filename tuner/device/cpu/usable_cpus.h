@@ -6,7 +6,7 @@
 namespace tune::cpu {
 
 // The hardware threads that this process may use, by the system's numbers; empty if it does not
-// tell.
+// report them.
 std::vector<int> UsableCpus();
 
 }  // namespace tune::cpu

@@ -39,7 +39,7 @@ unsigned LanesWithValue(unsigned arrived, const WarpValues& values, unsigned lon
   return lanes;
 }
 
-// What every lane gets alike.
+// The result that all lanes share.
 unsigned CommonResult(WarpKind kind, unsigned arrived, const WarpValues& values) {
   const int first = __builtin_ctz(arrived);
   if (kind == WarpKind::kBallot) return arrived & ~LanesWithValue(arrived, values, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lanes of a warp get from an operation they all have reached.
+// The results of a warp operation, once all its lanes have reached it.
 #pragma once
 
 #include <array>

@@ -52,7 +52,7 @@ using MemsetRecord = CUpti_ActivityMemset4;
 constexpr size_t kBufferBytes = 256 * 1024;
 constexpr size_t kBufferAlignment = 8;
 
-// What CUPTI's callbacks, which carry no user data, work on. Lives as long as the process.
+// The state of CUPTI's callbacks, which carry no user data. It lives as long as the process.
 struct Recording {
   CuptiApi cupti;
   std::mutex mutex;

@@ -16,7 +16,7 @@ namespace tune::cuda {
 // Kernels whose names begin like this are the harness's own and are left out of the records.
 inline constexpr char kHarnessPrefix[] = "tune_harness_";
 
-// What one sample is made of.
+// The launches of a sample.
 struct SampleShape {
   size_t kernels = 1;
   size_t leading_memsets = 0;  // right before the first of them
@@ -40,7 +40,7 @@ class ActivityClock {
   absl::StatusOr<std::vector<double>> Collect(size_t count, const SampleShape& shape = {});
 };
 
-// What Collect makes of records. DATA_LOSS as there.
+// Turns activity records into samples, as Collect does. DATA_LOSS: see there.
 struct ActivityRecord {
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;

@@ -22,7 +22,8 @@ constexpr int kPassesMax = 16;
 constexpr double kMemoryTolerance = 0.02;
 constexpr size_t kColdBytes[] = {size_t{4} << 20, size_t{64} << 20};
 
-// What ends the whole calibration: the context is lost, or the host does not let us count.
+// Does the error end the whole calibration? It does if the context is lost or counting is
+// forbidden.
 bool IsFatal(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status) ||
          absl::IsFailedPrecondition(status);
@@ -59,7 +60,7 @@ class Calibrator {
     return entries_.back();
   }
 
-  // The group that tells of a quantity.
+  // The group that counts a quantity.
   MetricGroup GroupOf(const std::string& quantity) const {
     const HasMetric has = [this](const std::string& base) { return profiler_.host().Has(base); };
     if (absl::StartsWith(quantity, "tensor_")) return TensorGroup(quantity, has);
@@ -70,7 +71,7 @@ class Calibrator {
     return {};
   }
 
-  // One reading of the quantity while `work` runs.
+  // Reads the quantity once while `work` runs.
   absl::StatusOr<double> Count(const MetricGroup& group, const RangeProfiler::Work& work) {
     std::vector<std::string> metrics;
     for (const MetricTerm& term : group.terms) metrics.push_back(term.metric);
@@ -141,8 +142,8 @@ class Calibrator {
     return CountBytes("dram_write", "dram_write", bytes, work);
   }
 
-  // "Cold is cold": after the flush every byte comes from memory, and nothing dirty is left to be
-  // written back. The writes are held against those of a kernel that would write as much.
+  // "Cold is cold": after the flush every byte comes from memory, and no dirty line is left to be
+  // written back. The writes are compared with those of a kernel that would write as much.
   absl::Status CountColdRead(size_t bytes) {
     Probe read;
     read.ceiling = "dram_read";

@@ -63,7 +63,7 @@ class Best {
     for (const std::string& name : order_) ceilings.push_back(ceilings_.at(name));
     return ceilings;
   }
-  // What reached a ceiling; null for a ceiling that no probe reached.
+  // The probe that reached a ceiling, or null if none did.
   const Probe* ProbeOf(const std::string& ceiling) const {
     const auto it = probes_.find(ceiling);
     return it == probes_.end() ? nullptr : &it->second;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that do nothing but one thing as fast as it goes: what utilisation is held against.
-// Compiled by NVRTC when ceilings are asked for. Data are random where they reach a multiplier or
-// the memory: zeros draw less power and flatter the device by a tenth.
+// Kernels that each do one thing as fast as possible, for the ceilings with which utilisation is
+// compared. Compiled by NVRTC when ceilings are asked for. Data are random where they reach a
+// multiplier or the memory: zeros draw less power and flatter the device by a tenth.
 
 namespace tune::cuda {
 

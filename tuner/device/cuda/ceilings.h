@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the limits of a GPU that utilisation is held against. The best of several kernels and
-// launch shapes counts; the names are those of tune.v1.Ceiling. What cannot be measured has no
-// entry: the tensor cores of sm_10x, which only tcgen05 drives at full rate.
+// Measures the limits of a GPU, with which utilisation is compared. The best of several kernels and
+// launch shapes counts; the names are those of tune.v1.Ceiling. A limit that cannot be measured has
+// no entry: the tensor cores of sm_10x, which only tcgen05 drives at full rate.
 #pragma once
 
 #include <vector>
@@ -15,9 +15,9 @@
 
 namespace tune::cuda {
 
-// What sweeps need: dram_copy, dram_read, dram_write, f64, f32, f16, and the tensor cores (on
-// sm_90a bf16 and f16 only, which compile in the time that there is). Two seconds, and up to 4 GiB
-// of free memory.
+// The ceilings that sweeps need: dram_copy, dram_read, dram_write, f64, f32, f16, and the tensor
+// cores (on sm_90a bf16 and f16 only, which compile in the time that there is). Two seconds, and up
+// to 4 GiB of free memory.
 absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const DeviceContext& context,
                                                      Compiler& compiler);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes cubins as they are, and reads what they tell.
+// Accepts cubins as they are, and reads their parameters and resources.
 #pragma once
 
 #include <memory>

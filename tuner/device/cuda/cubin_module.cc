@@ -24,7 +24,7 @@ constexpr uint16_t kCudaMachine = 190;
 constexpr unsigned char kAbiWithSmAbove = 8;  // from CUDA 13 on the flags have it one byte higher
 constexpr absl::string_view kCodePrefix = ".text.";
 constexpr absl::string_view kInfoPrefix = ".nv.info";
-// Of .nv.info: each attribute is a format, a kind and a size or value, as cuobjdump -elf shows.
+// Formats of .nv.info: each attribute is a format, a kind and a size or value (cuobjdump -elf).
 constexpr unsigned char kSizedFormat = 4;
 constexpr unsigned char kMaxThreads = 0x05;
 constexpr unsigned char kRequiredThreads = 0x10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cubin says of itself: what it is for, which kernels it has, and how each is launched.
+// Reads a cubin: its target, its kernels, and how each is launched.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kHardwareTraceSm = 100;  // Blackwell
 
-// What a failed step means for the variant; nothing if it means the runner is done for.
+// The variant's outcome after a failed step, or nullopt if the runner itself cannot go on.
 std::optional<Outcome> OutcomeOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:

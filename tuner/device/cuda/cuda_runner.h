@@ -21,9 +21,9 @@ absl::StatusOr<std::unique_ptr<Runner>> MakeRunner(int ordinal, const Toolkit& t
 // With the toolkit of FindToolkit().
 absl::StatusOr<std::unique_ptr<Runner>> MakeRunner(int ordinal);
 
-// A runner that reads counters: Count and Calibrate. What it times, it times with events, so it is
-// of no use for measuring: CUPTI's activity records and its range profiler do not go together in
-// one process. Where nothing can be counted it comes up all the same, and Count says why.
+// A runner that reads counters: Count and Calibrate. It times with events, so it is of no use for
+// measuring: CUPTI's activity records and its range profiler do not work together in one process.
+// If nothing can be counted the runner is still created, and Count reports why.
 absl::StatusOr<std::unique_ptr<Runner>> MakeCountingRunner(int ordinal);
 
 }  // namespace tune::cuda

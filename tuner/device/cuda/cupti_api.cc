@@ -14,7 +14,7 @@ absl::Status FindAll(void* library, const std::string& remedy, CuptiProfilerApi&
   return absl::OkStatus();
 }
 
-// Why this host does not let anybody count, and what to do; null for other errors.
+// The reason why this host denies counting, with what to do; null for other errors.
 const char* Obstacle(CUptiResult result) {
   switch (result) {
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:

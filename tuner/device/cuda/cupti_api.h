@@ -53,7 +53,7 @@ struct CuptiProfilerApi {
   absl::Status Check(CUptiResult result, const char* call) const;
 };
 
-// What CUPTI's parameter structs ask for: zeroed, with the size that this program knows.
+// Declares a parameter struct of CUPTI: zeroed, with the size that this program knows.
 #define TUNE_CUPTI_PARAMS(type, name) \
   type name = {};                     \
   name.structSize = type##_STRUCT_SIZE

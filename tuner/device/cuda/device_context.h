@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU as this process uses it: its context, the one stream everything runs in, its limits.
+// A GPU as this process uses it: its context, the stream in which everything runs, its limits.
 #pragma once
 
 #include <cstddef>

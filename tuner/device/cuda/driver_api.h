@@ -69,7 +69,7 @@ struct DriverApi {
   // The driver's own words: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access ...)".
   std::string ErrorText(CUresult result) const;
 
-  // "<call>: <error text>", with a code that tells who is at fault:
+  // "<call>: <error text>", with a code for the cause:
   //   ABORTED             the kernel that ran; the context is lost
   //   UNAVAILABLE         the hardware or the driver
   //   RESOURCE_EXHAUSTED  no device memory left

@@ -57,8 +57,8 @@ __device__ __forceinline__ U8 FloatToE4m3(float value) {
   return static_cast<U8>(((bits >> 24) & 0x80u) | narrow);
 }
 
-// One switch for all types, which every thread takes alike, rather than a kernel for each pair of
-// types: a worker compiles this file when it starts, and a hung variant waits for that.
+// A switch over all types, which every thread takes alike, instead of a kernel for each pair of
+// types: a worker compiles this file when it starts, and who replaces a hung worker waits for it.
 __device__ __forceinline__ double Load(int dtype, const void* data, U64 i) {
   switch (dtype) {
     case kF64: return static_cast<const double*>(data)[i];
@@ -161,8 +161,8 @@ TUNE_KERNEL(widen)(int out_dtype, void* out, int in_dtype, const void* in, U64 c
   }
 }
 
-// One partial result a block. Four blocks a multiprocessor hide the latency of memory, although
-// some registers spill: with two blocks it takes twice as long on an H100.
+// Writes a partial result a block. Four blocks a multiprocessor hide the latency of memory,
+// although some registers spill: with two blocks it takes twice as long on an H100.
 extern "C" __global__ void __launch_bounds__(kHarnessThreads, 4)
 tune_harness_compare(int out_dtype, const void* out, int ref_dtype, const void* ref, U64 count,
                      double rtol, double atol, CompareResult* partials) {
@@ -195,7 +195,7 @@ tune_harness_compare(int out_dtype, const void* out, int ref_dtype, const void* 
   ReduceBlock(sum, &partials[blockIdx.x]);
 }
 
-// One block.
+// Runs as one block.
 TUNE_KERNEL(compare_finish)(const CompareResult* partials, int count, CompareResult* result) {
   CompareResult sum = {};
   for (int i = threadIdx.x; i < count; i += blockDim.x) Merge(partials[i], sum);
@@ -218,14 +218,14 @@ TUNE_KERNEL(hash)(const U8* data, U64 bytes, U64* hash) {
   if (threadIdx.x % 32 == 0) atomicAdd(hash, sum);
 }
 
-// One block a range.
+// Runs a block a range.
 TUNE_KERNEL(guard_fill)(const GuardRange* ranges) {
   const GuardRange range = ranges[blockIdx.x];
   U8* bytes = reinterpret_cast<U8*>(range.begin);
   for (U64 i = threadIdx.x; i < range.bytes; i += blockDim.x) bytes[i] = GuardByte(blockIdx.x, i);
 }
 
-// One block a range.
+// Runs a block a range.
 TUNE_KERNEL(guard_check)(const GuardRange* ranges, GuardResult* results) {
   __shared__ U64 bad_bytes;
   __shared__ U64 first_bad;
@@ -262,7 +262,7 @@ TUNE_KERNEL(flush)(const uint4* data, U64 count, U32* sink) {
 }
 
 // The known kernel of a canary: arithmetic, shared memory, a barrier and a shuffle in each result.
-// One block.
+// Runs as one block.
 TUNE_KERNEL(canary)(U64* out, U64 seed) {
   __shared__ U64 shared[kHarnessThreads];
   shared[threadIdx.x] = Mix(seed + threadIdx.x);

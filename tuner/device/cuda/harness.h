@@ -43,7 +43,7 @@ class Harness {
   absl::Status Widen(const Array& out, const Array& in);
   // NaN for floats, an unlikely value for integers.
   absl::Status Poison(const Array& out);
-  // Leaves the second-level cache full of zeros that nobody wants, none of them dirty.
+  // Fills the second-level cache with clean lines of unused zeros.
   absl::Status FlushCache();
 
   // Guard ranges are set as a whole; CheckGuards reports on them in order.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What harness.cu and its host code exchange in device memory. Compiled by both.
+// Structs that harness.cu and its host code exchange in device memory. Both compile this file.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -12,7 +12,7 @@ namespace tune::cuda {
 
 using Address = unsigned long long;
 
-// Bytes that nobody may write, before and after each buffer.
+// Bytes that must not be written, before and after each buffer.
 struct GuardRange {
   Address begin;
   unsigned long long bytes;

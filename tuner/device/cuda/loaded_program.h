@@ -17,7 +17,7 @@
 
 namespace tune::cuda {
 
-// Where the buffer of an argument is. INVALID_ARGUMENT if there is none that fits.
+// Returns the buffer of an argument. INVALID_ARGUMENT if no buffer fits.
 using BufferResolver = std::function<absl::StatusOr<Harness::Array>(const BufferPlan&)>;
 
 // Not thread-safe. Unloads with its owner, unless the context is lost.
@@ -39,10 +39,11 @@ class LoadedProgram {
   // Forgets the modules without unloading them: after a fault the driver only answers errors.
   void Abandon() { modules_.clear(); }
 
-  // What the driver says of it: of each kind, the most that a step takes.
+  // The driver's figures: for each resource, the most that a step takes.
   const Resources& resources() const { return resources_; }
 
-  // What a clock sees of one Launch: so many kernels, and so many memsets before the first of them.
+  // The number of kernels in a Launch, and of memsets before the first of them, as a clock sees
+  // them.
   size_t kernel_count() const { return steps_.size(); }
   size_t leading_memsets() const { return steps_.front().zero.size(); }
 
@@ -63,7 +64,7 @@ class LoadedProgram {
     CUdeviceptr variable = 0;
     Harness::Array elements;
   };
-  // What a launch asks of the driver besides its sizes.
+  // Launch attributes besides the sizes.
   using Attributes = std::array<CUlaunchAttribute, 3>;
 
   explicit LoadedProgram(const DeviceContext& context) : context_(&context) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which counters tell what, by every name that chips have for them. No CUDA in here.
+// The counters of each quantity, by every name that chips have for them. No CUDA in here.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace tune::cuda {
 
-// One counter: adds weight times its value to a quantity (see Quantities).
+// A counter. It adds weight times its value to a quantity (see Quantities).
 struct MetricTerm {
   std::string quantity;
   double weight = 1;
   std::string metric;  // with its rollup: "dram__bytes_read.sum"
 };
 
-// What is collected together. Instruction counts instrument the code, so the hardware counts of a
-// group and they are never in the same pass.
+// Metrics that are collected together. Instruction counts instrument the code, so the hardware
+// counts of a group and they are never in the same pass.
 struct MetricGroup {
   std::string name;  // "H", "S", "X", "O", or the quantity of a group for one alone
   std::vector<MetricTerm> terms;
@@ -41,7 +41,7 @@ MetricGroup TensorGroup(const std::string& quantity, const HasMetric& has);
 // "dram__bytes_read" of "dram__bytes_read.sum".
 std::string BaseOf(const std::string& metric);
 
-// What the readings add up to. A quantity none of whose counters were read is not there.
+// The sums of the readings by quantity. A quantity of which no counter was read is absent.
 Quantities QuantitiesOf(const std::vector<MetricGroup>& groups,
                         const std::vector<CounterReading>& readings);
 

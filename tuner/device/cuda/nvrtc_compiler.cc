@@ -28,8 +28,8 @@
 namespace tune::cuda {
 namespace {
 
-// Where the source is said to lie, since NVRTC looks beside it for headers: nothing lies there.
-// (Told not to look, it would not find what CUDA's own headers include beside them, either.)
+// The folder given as the source's own, an empty one: NVRTC searches it for headers. (With that
+// search switched off, it would not find what CUDA's own headers include beside them, either.)
 constexpr char kNoFolder[] = "/dev/null/";
 // A template recursion can print megabytes; the first errors are the ones that help.
 constexpr size_t kLogBytesMax = 64 * 1024;
@@ -60,8 +60,8 @@ std::string NameIn(const std::string& mangled) {
   return name.substr(0, name.find('('));
 }
 
-// What a PTX text calls a kernel that the spec names without arguments of a template: by itself, or
-// as C++ does, where it is not extern "C".
+// The PTX symbols of a kernel that the spec names without template arguments: the name itself, or
+// its mangled forms if it is not extern "C".
 std::vector<std::string> SymbolsOf(const std::string& entry, const std::set<std::string>& symbols) {
   if (symbols.count(entry) > 0) return {entry};
   std::vector<std::string> found;
@@ -95,7 +95,7 @@ class NvrtcCompiler : public Compiler {
   nvrtcResult AddNames(const CompilePlan& plan, nvrtcProgram program) const;
   absl::StatusOr<Artifact> CompileProgram(const CompilePlan& plan, nvrtcProgram program);
   std::string WhyFailed(const CompilePlan& plan, const std::string& log) const;
-  // By name, what NVRTC made of an instance or a variable; empty if it does not tell.
+  // NVRTC's symbol for an instance or a variable; empty if it reports none.
   std::string LoweredName(nvrtcProgram program, const std::string& name) const;
   // INVALID_ARGUMENT: the compiled source has no such kernel, or several.
   absl::StatusOr<std::vector<EntryFacts>> EntriesOf(const CompilePlan& plan, nvrtcProgram program,
@@ -112,7 +112,7 @@ class NvrtcCompiler : public Compiler {
   const std::string version_;
 };
 
-// An error of the request, told before NVRTC sees it; empty if there is none.
+// Checks the request before NVRTC sees it. Returns the error; empty if there is none.
 std::string WhyNotForNvrtc(const CompilePlan& plan, const std::vector<std::string>& targets) {
   if (std::find(targets.begin(), targets.end(), plan.target) == targets.end()) {
     return absl::StrCat("this NVRTC cannot compile for '", plan.target,

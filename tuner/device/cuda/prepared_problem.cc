@@ -14,7 +14,7 @@
 namespace tune::cuda {
 namespace {
 
-// One page, which also keeps the data aligned for every kind of access.
+// A page, which also keeps the data aligned for every kind of access.
 constexpr size_t kGuardBytes = 4096;
 // Left free for the driver, CUPTI's buffers and the variants' own code and stacks.
 constexpr size_t kMemoryReserveBytes = 512u << 20;
@@ -112,7 +112,7 @@ absl::Status PreparedProblem::Upload(const std::string& elements, CUdeviceptr ad
       "cuMemcpyHtoDAsync");
 }
 
-// What a file says is right goes before what the reference wrote.
+// Results that a file expects take precedence over what the reference wrote.
 absl::Status PreparedProblem::TakeExpected(const ProblemPlan& plan) {
   for (Slot& slot : slots_) {
     const BufferFile* file = FileOf(plan, slot.plan.name, /*expected=*/true);
@@ -352,7 +352,7 @@ absl::StatusOr<Harness::Array> PreparedProblem::ResolveScratch(const BufferPlan&
     slots_.emplace_back();
     slot = &slots_.back();
   }
-  // Until it has its memory it is of no size that anybody wants, and has no guards.
+  // Without its memory the buffer fits no request, and has no guards.
   slot->plan = {.name = wanted.name, .count = -1, .role = wanted.role};
   slot->data = {};
   if (slot->memory.bytes() < GuardedBytes(wanted)) {

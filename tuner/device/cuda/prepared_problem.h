@@ -37,13 +37,14 @@ class PreparedProblem {
   // Before a launch whose outputs are to be checked.
   absl::Status PoisonOutputs();
 
-  // Enqueues the check of what the last launch left; once the stream is done, ReadVerdict tells.
+  // Enqueues the check of the last launch's results; ReadVerdict returns its result once the stream
+  // is done.
   absl::Status EnqueueCheck();
   // After a wrong verdict also repairs guards and inputs, and looks for damage to the references;
   // then it waits.
   absl::StatusOr<Verdict> ReadVerdict();
-  // Writes to outputs and in-outs what somebody else computed. INVALID_ARGUMENT: there is no such
-  // output, or it is of another size.
+  // Writes results that another program computed to outputs and in-outs. INVALID_ARGUMENT if there
+  // is no such output, or it has another size.
   absl::Status SetOutputs(const std::vector<BufferFile>& outputs);
 
  private:
@@ -73,7 +74,7 @@ class PreparedProblem {
   absl::Status TakeExpected(const ProblemPlan& plan);
   absl::Status CheckReference();
   absl::Status LoadChecker(const ProblemPlan& plan);
-  // Holds it to its word before it judges anybody.
+  // Tests the checker itself before it judges a variant.
   absl::Status TryChecker();
   absl::StatusOr<Harness::Array> ResolveForChecker(const BufferPlan& wanted);
   absl::Status RunChecker(Verdict& verdict);

@@ -32,8 +32,8 @@ Probe TensorProbe(const TensorType& type, bool by_warpgroups, unsigned blocks_pe
           .work_per_round = by_warpgroups ? WgmmaFlops(type.depth) : MmaFlops(type.depth)};
 }
 
-// Where tcgen05 alone drives the tensor cores at full rate (sm_10x), nothing here reaches the
-// ceiling, and none is better than a wrong one.
+// Adds no probe where only tcgen05 drives the tensor cores at full rate (sm_10x): these kernels
+// would not reach the ceiling, and no ceiling is better than a wrong one.
 void AddTensor(int sm, bool suite, std::vector<Probe>& probes) {
   if (sm >= 100 && sm < 120) return;
   for (const TensorType& type : kTensorTypes) {

@@ -31,18 +31,18 @@ struct Probe {
   unsigned words_per_thread = 0;  // where the grid covers the array: words of 16 bytes
   unsigned blocks_per_sm = 0;     // else
   double work_per_round = 0;      // of a thread: FLOPs, or bytes
-  // What it shows people: "copy_4, 512 threads".
+  // The text for people: "copy_4, 512 threads".
   std::string Text() const;
 };
 
-// Those that sweeps need, or all.
+// The probes that sweeps need, or all.
 std::vector<Probe> ProbesFor(int sm, bool suite);
 
-// One for each way to compute whose operations a counter counts: what calibration runs. `ceiling`
-// is then the quantity, and `kernel` tells entries of the same quantity apart.
+// The probes for calibration, one for each way to compute whose operations a counter counts.
+// `ceiling` is then the quantity, and `kernel` tells entries of the same quantity apart.
 std::vector<Probe> CountedProbesFor(int sm);
 
-// What a device is built for, as far as the driver tells.
+// The device's figures, as far as the driver reports them.
 struct DeviceFigures {
   int sm = 0;
   int sm_count = 0;

@@ -20,7 +20,7 @@ namespace tune::cuda {
 namespace {
 
 constexpr int kRepeats = 5;
-// What a load before has done to the clocks is over after so long.
+// Clocks recover from an earlier load within this time.
 constexpr auto kRest = std::chrono::milliseconds(200);
 constexpr int kRestedBursts = 3;
 constexpr size_t kArrayBytesMax = size_t{2} << 30;
@@ -190,7 +190,7 @@ absl::Status ProbeBench::LaunchRounds(const Probe& probe, CUfunction function, i
   const unsigned blocks = probe.blocks_per_sm * static_cast<unsigned>(context_->sm_count);
   CUdeviceptr in = in_.address();
   CUdeviceptr sink = out_.address();
-  // What each half of a divided L2 can hold.
+  // The data that fits each half of a divided L2.
   uint64_t words = static_cast<uint64_t>(0.4 * context_->l2_bytes / kWordBytes);
   void* second_level[] = {&in, &words, &rounds, &sink};
   void* first_level[] = {&in, &rounds, &sink};

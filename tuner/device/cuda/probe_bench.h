@@ -34,7 +34,7 @@ class ProbeBench {
 
   // Enqueues one launch.
   absl::Status Launch(const Probe& probe, int rounds);
-  // The same over the first `bytes` of the arrays. REQUIRES: the grid of the probe covers the
+  // Launches over the first `bytes` of the arrays. REQUIRES: the grid of the probe covers the
   // array, and the bytes are a multiple of what a block takes.
   absl::Status LaunchPart(const Probe& probe, size_t bytes);
   // Bytes or FLOPs of one launch.

@@ -126,7 +126,7 @@ absl::StatusOr<CounterConfig> ProfilerHost::TryAdd(const std::vector<std::string
   return config;
 }
 
-// One wrong name fails the whole list, and the error does not say which.
+// A single wrong name fails the whole list, and the error does not say which.
 std::vector<std::string> ProfilerHost::Schedulable(const std::vector<std::string>& metrics,
                                                    LeftOut& left_out) const {
   if (TryAdd(metrics).ok()) return metrics;

@@ -27,7 +27,7 @@ class CounterConfig {
   CounterConfig& operator=(CounterConfig&&) = delete;
 
   const std::vector<std::string>& metrics() const { return metrics_; }
-  // Those that were asked for and could not be scheduled, with the reason.
+  // The requested metrics that could not be scheduled, with the reason.
   const LeftOut& left_out() const { return left_out_; }
   const std::vector<uint8_t>& image() const { return image_; }
   int pass_count() const { return pass_count_; }
@@ -50,7 +50,7 @@ class CounterConfig {
   int pass_count_ = 0;
 };
 
-// One chip.
+// Builds counter configs for a chip.
 class ProfilerHost {
  public:
   // The chips that the library knows.
@@ -76,7 +76,7 @@ class ProfilerHost {
   absl::StatusOr<CUpti_Profiler_Host_Object*> NewHostObject() const;
   absl::Status ReadBases();
   using LeftOut = CounterConfig::LeftOut;
-  // Those of the metrics that can be scheduled.
+  // Returns the metrics that can be scheduled.
   std::vector<std::string> Schedulable(const std::vector<std::string>& metrics,
                                        LeftOut& left_out) const;
   // A config with all of the metrics, or the status of the first call that refused them.

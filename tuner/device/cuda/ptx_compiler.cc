@@ -31,7 +31,7 @@ class PtxCompiler : public Compiler {
   absl::StatusOr<Artifact> Compile(const CompilePlan& plan) override;
 
  private:
-  // Of the plan's entries, in their order.
+  // The facts of the plan's entries, in their order.
   static absl::StatusOr<std::vector<EntryFacts>> EntriesOf(const CompilePlan& plan);
   Artifact Link(const CompilePlan& plan) const;
 

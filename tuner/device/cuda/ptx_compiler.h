@@ -10,9 +10,9 @@
 
 namespace tune::cuda {
 
-// Makes cubins with nvJitLink. Where the toolkit has none, an artifact is the text itself, which
-// the driver compiles when it loads it: errors come as launch_failed then, and resources are known
-// once a variant has run. FAILED_PRECONDITION if there is no NVRTC, which knows the targets.
+// Makes cubins with nvJitLink. If the toolkit has none, an artifact is the text itself, which the
+// driver compiles when it loads it: errors are then launch_failed, and resources are known once a
+// variant has run. FAILED_PRECONDITION if there is no NVRTC, which knows the targets.
 absl::StatusOr<std::unique_ptr<Compiler>> MakePtxCompiler(const Toolkit& toolkit);
 
 // With the toolkit of FindToolkit().

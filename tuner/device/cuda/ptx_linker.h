@@ -24,8 +24,8 @@ class PtxLinker {
   Result Link(const std::string& name, const std::string& text, const std::string& target) const;
 
  private:
-  // As nvJitLink.h has them, which not every toolkit of ours has: a handle is a pointer to nobody
-  // knows what, a result an int, 0 where all is well.
+  // The functions of nvJitLink.h, which some toolkits lack. A handle is an opaque pointer; a result
+  // is an int, 0 on success.
   struct Api {
     int (*nvJitLinkCreate)(void** handle, unsigned option_count, const char** options) = nullptr;
     int (*nvJitLinkDestroy)(void** handle) = nullptr;

@@ -72,7 +72,7 @@ class PtxReader {
   }
 
   // "NAME ( parameters ) .maxntid 128, 1, 1 {", from behind ".entry". With a ';' in place of the
-  // body it is a declaration, and tells nothing that the definition does not.
+  // body it is a declaration, which adds nothing to the definition.
   absl::Status ReadEntry(PtxModule& module) {
     EntryFacts entry{.name = NextWord()};
     const size_t body = std::min(text_.find_first_of("{;", at_), text_.size());

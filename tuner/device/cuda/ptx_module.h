@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PTX text says of itself: what it is for, which kernels it has, and how each is launched.
+// Reads the header of a PTX text: its target, its kernels, and how each is launched.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's PTX says of its parameters. A cubin tells their sizes only.
+// Reads a kernel's parameters from its PTX. A cubin has only their sizes.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace tune::cuda {
 
-// Nothing if the text has no kernel of that name.
+// Returns nullopt if the text has no kernel of that name.
 std::optional<std::vector<ParameterFact>> ParsePtxParameters(absl::string_view ptx,
                                                              const std::string& entry);
 

@@ -29,14 +29,14 @@ class RangeProfiler {
 
   const ProfilerHost& host() const { return *host_; }
 
-  // What is counted, and what happens before it, once for each pass. Both enqueue.
+  // The launch to count, and its preparation, once for each pass. Both enqueue.
   struct Work {
     std::function<absl::Status()> prepare;
     std::function<absl::Status()> launch;
   };
 
-  // One reading of a config's counters, in the order of config.metrics(). DATA_LOSS if CUPTI
-  // dropped the range.
+  // Reads a config's counters once, in the order of config.metrics(). DATA_LOSS if CUPTI dropped
+  // the range.
   absl::StatusOr<std::vector<double>> Read(const CounterConfig& config, const Work& work);
 
   // Several, as median and extremes.
@@ -55,7 +55,7 @@ class RangeProfiler {
   absl::StatusOr<std::vector<double>> ReadEnabled(const CounterConfig& config, const Work& work);
   absl::StatusOr<std::vector<uint8_t>> NewCounterData(const CounterConfig& config);
   absl::Status SetConfig(const CounterConfig& config, std::vector<uint8_t>& counter_data);
-  // One pass; true if it was the last.
+  // Runs one pass; true if it was the last.
   absl::StatusOr<bool> RunPass(const Work& work);
   absl::Status Decode(const std::vector<uint8_t>& counter_data);
 

@@ -12,7 +12,7 @@ namespace tune::cuda {
 namespace {
 
 constexpr int kBatchMax = 64;
-// One batch of a slow kernel should not delay a cancelled sweep.
+// A batch of a slow kernel must not delay the cancelling of a sweep by more.
 constexpr double kBatchNsMax = 50e6;
 // Far beyond hopeless: one cold sample will do.
 constexpr double kBeyondHope = 4.0;

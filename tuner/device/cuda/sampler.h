@@ -2,8 +2,8 @@
 // Times the launches of one variant until its median is known well enough, and checks what the
 // timed launches wrote.
 //
-// What it costs on an H200, by the example of a 35 us kernel with 67 MB in and 67 MB out, where
-// 40 to 80 variants a second leave 8 to 10 ms each on the device:
+// The cost on an H200, by the example of a 35 us kernel with 67 MB in and 67 MB out, if 40 to 80
+// variants a second leave 8 to 10 ms each on the device:
 //   a sample: flush 30 us (120 MB read at 4 TB/s), kernel 35 us              65 us
 //   a batch: poison 20 us, check of the result 0.2 ms, CUPTI and wait 0.1 ms  0.3 ms
 //   20 samples in one batch                                                  1.6 ms
@@ -35,8 +35,8 @@ class Sampler {
   static absl::StatusOr<Sampler> Create(const DeviceContext& context, Harness& harness,
                                         ActivityClock* clock);
 
-  // One launch on poisoned outputs, checked; fills report.error, or its outcome and message.
-  // Returns about how long the kernel took, in ns.
+  // Checks one launch on poisoned outputs; fills report.error, or its outcome and message. Returns
+  // about how long the kernel took, in ns.
   absl::StatusOr<double> CheckLaunch(const LoadedProgram& program, PreparedProblem& problem,
                                      RunReport& report);
 

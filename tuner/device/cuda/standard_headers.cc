@@ -22,13 +22,13 @@ namespace tune::cuda {
 namespace {
 
 constexpr std::string_view kBuiltIn = "#pragma once\n";
-// Of CUDA's own library, which is in the namespace cuda::std.
+// Headers of CUDA's own library, which is in the namespace cuda::std.
 constexpr const char* kOfCuda[] = {"array",    "atomic",   "bit",        "chrono",
                                    "complex",  "concepts", "functional", "initializer_list",
                                    "iterator", "limits",   "numeric",    "optional",
                                    "ratio",    "span",     "tuple",      "type_traits",
                                    "utility",  "variant"};
-// Of the host's, which no kernel can use.
+// Headers of the host's library, which no kernel can use.
 constexpr const char* kOfHost[] = {"condition_variable",
                                    "deque",
                                    "exception",

@@ -17,12 +17,12 @@ inline constexpr char kNumbersHeader[] = "tune_numbers.h";
 // By the names that sources include them by.
 std::vector<SourceFile> StandardHeaders(const Toolkit& toolkit);
 
-// What to do about a header that NVRTC's log misses: one sentence, with a line break; empty if it
-// misses none.
+// Advice about a header that NVRTC's log reports missing: one sentence, with a line break. Empty if
+// none is missing.
 std::string WhyNoHeader(const std::string& log, const std::vector<std::string>& include_roots);
 
-// Where a log says that a header is of the host's library: which file and line of the plan include
-// it, with what to do; empty if the log says no such thing, or no file of the plan does.
+// Advice about a header of the host's library in a log: the file and line of the plan that include
+// it, with what to do. Empty if the log names none, or no file of the plan includes it.
 std::string WhyHostHeader(const std::string& log, const CompilePlan& plan);
 
 }  // namespace tune::cuda

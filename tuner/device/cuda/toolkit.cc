@@ -49,7 +49,7 @@ std::string FindCccl(const fs::path& include) {
   return "";
 }
 
-// As cuda/std/__cccl/version.h has it: "#define CCCL_VERSION 3000001" is "3.0.1".
+// The version in cuda/std/__cccl/version.h: "#define CCCL_VERSION 3000001" is "3.0.1".
 std::string CcclVersion(const std::string& dir) {
   std::ifstream header(fs::path(dir) / "cuda" / "std" / "__cccl" / "version.h");
   for (std::string line; std::getline(header, line);) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where CUDA's compiler, its headers and CUPTI are on this host.
+// Finds CUDA's compiler, its headers and CUPTI on this host.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct Toolkit {
 // is an error. FAILED_PRECONDITION says where it looked and what to install.
 absl::StatusOr<Toolkit> FindToolkit();
 
-// The same, from a list of roots.
+// Searches only these roots.
 absl::StatusOr<Toolkit> FindToolkitIn(const std::vector<std::string>& roots);
 
 }  // namespace tune::cuda

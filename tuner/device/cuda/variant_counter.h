@@ -21,9 +21,9 @@ class VariantCounter {
                  PreparedProblem& problem)
       : context_(context), harness_(harness), profiler_(profiler), problem_(problem) {}
 
-  // Fills in the report; a counter that this host does not let us read is told there. Errors are
-  // those of the variant (see LoadedProgram::Launch). Every counted launch is one of the same
-  // inputs; what the last one wrote is checked.
+  // Fills in the report, including counters that this host does not let us read. Errors are those
+  // of the variant (see LoadedProgram::Launch). Every counted launch has the same inputs; the
+  // results of the last one are checked.
   absl::Status Count(const LoadedProgram& program, const CountRequest& request,
                      CountReport& report);
 

@@ -14,7 +14,7 @@
 namespace tune::python {
 namespace {
 
-// What the kernel starts programs with: running one means running this.
+// The dynamic loaders, with which the kernel starts programs: running a program runs its loader.
 constexpr const char* kLoaders[] = {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
                                     "/lib/ld-linux-x86-64.so.2"};
 

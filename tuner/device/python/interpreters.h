@@ -11,10 +11,10 @@ namespace tune::python {
 // VIRTUAL_ENV names, of this project's own, and python3 on PATH, each once.
 std::vector<std::string> Candidates(const char* variable);
 
-// Of a link what it leads to; the path itself where there is none.
+// The target of a link; the path itself if it is no link.
 std::string RealPath(const std::string& path);
 
-// What a process must be able to run beside the interpreter in order to run that.
+// Adds the programs that a process must be able to run in order to run the interpreter.
 void AddLoaders(std::vector<std::string>& programs);
 
 }  // namespace tune::python

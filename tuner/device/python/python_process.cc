@@ -323,7 +323,7 @@ absl::Status PythonProcess::ReadExactly(int fd, char* bytes, size_t size) const 
       if (errno == EINTR) continue;
       return Failed("poll", errno);
     }
-    // What a child has said before its end is read before its end is.
+    // A reply that the child sent before its end is read before the end is reported.
     if (watched[0].revents == 0 && (watched[1].revents & POLLIN) != 0) {
       return absl::AbortedError("the child has ended");
     }

@@ -14,14 +14,14 @@
 
 namespace tune::python {
 
-// Of an object; empty if it has no such text.
+// A text of an object; empty if it has no such text.
 std::string TextIn(const nlohmann::json& object, const char* key);
 
-// A program for `python -c` that imports nothing from the folder it is started in, which may be one
-// that others have written to.
+// A program for `python -c` that imports nothing from the current folder, which others may be able
+// to write to.
 std::string PythonScript(const std::string& text);
 
-// What it prints to its stdout. UNAVAILABLE: it could not be started, or did not end well.
+// Returns the program's stdout. UNAVAILABLE if it could not be started, or failed.
 absl::StatusOr<std::string> RunPython(const std::string& python,
                                       const std::vector<std::string>& arguments);
 
@@ -46,11 +46,11 @@ class PythonProcess {
   PythonProcess(const PythonProcess&) = delete;
   PythonProcess& operator=(const PythonProcess&) = delete;
 
-  // Waits as long as it takes: whoever drives this worker keeps the deadline. A request that fails
-  // in a child which others have used is asked again of a fresh one. Not OK: the process is gone,
-  // its reply is no reply to this request, or the request has left processes behind.
+  // Waits without a deadline, which the worker's supervisor enforces. A request that fails in a
+  // child that served others before is asked again of a fresh one. Not OK if the process is gone,
+  // its reply does not match this request, or the request has left processes behind.
   absl::StatusOr<PythonReply> Ask(nlohmann::json request);
-  // What a source could do that its walls are to prevent, as a child found by attempting it.
+  // Attempts in a child what the walls must prevent, and returns what succeeded.
   absl::StatusOr<std::vector<std::string>> TryWalls();
 
  private:

@@ -25,7 +25,7 @@ def e4m3_as_f32(bits, numpy):
     return numpy.where(bits >= 0x80, -values, values).astype("<f4")
 
 
-# What NumPy lacks: the bits' type, and how f32 has the same numbers.
+# Types that NumPy lacks: the type of their bits, and the function that gives f32 the same numbers.
 NARROW = {"bf16": ("<u2", bfloat16_as_f32), "e4m3": ("<u1", e4m3_as_f32)}
 
 

@@ -31,7 +31,7 @@ std::vector<std::string> FirstConfigurationKeys(absl::string_view text) {
   return keys;
 }
 
-// The files of a recording, told apart by what is in them.
+// The files of a recording, distinguished by their content.
 struct Parts {
   std::string name;  // of the file that holds the recording, or describes it
   std::string text;

@@ -12,7 +12,7 @@ namespace tune::replay {
 bool IsGzip(absl::string_view bytes);
 // INVALID_ARGUMENT: damaged or cut short. RESOURCE_EXHAUSTED: more than `bytes_max` unpacked.
 absl::StatusOr<std::string> Gunzip(absl::string_view bytes, size_t bytes_max);
-// The same bytes for the same text, always.
+// Always gives the same bytes for the same text.
 std::string Gzip(absl::string_view text);
 
 }  // namespace tune::replay

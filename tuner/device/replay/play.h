@@ -23,7 +23,8 @@ struct PlayOptions {
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// One evaluation each: a config is asked for once, and a failed one counts.
+// A replayed sweep, one evaluation for each trial: a config is asked for once, and a failed one
+// counts.
 struct Played {
   SweepSummary summary;
   std::vector<double> best_ns;      // the best latency after each trial; infinite before the first

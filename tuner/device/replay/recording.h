@@ -19,13 +19,13 @@
 
 namespace tune::replay {
 
-// What trying one config gave.
+// The recorded result of a config.
 struct RecordedTrial {
   Outcome outcome = Outcome::kOk;
   double latency_ns = 0;        // kOk only, above 0
   double latency_ns_std = 0;    // between launches; 0 if unknown
   double evaluate_seconds = 0;  // what trying it cost: compile, check, time; 0 if unknown
-  // What the compiler said of the variant; 0 if unknown.
+  // The compiler's report on the variant; 0 if unknown.
   int64_t registers = 0;
   int64_t spill_bytes = 0;
   int64_t shared_bytes = 0;
@@ -46,7 +46,8 @@ struct Recording {
 
   // The trials, in the enumeration order of the params (last param fastest), each config once.
   std::vector<RecordedTrial> trials;
-  // Of trial i: digits[i * params.size()] and the following, positions in the params' values.
+  // The digits of trial i are digits[i * params.size()] and the following: positions in the params'
+  // values.
   std::vector<uint16_t> digits;
 
   absl::Span<const uint16_t> DigitsOf(size_t trial) const {
@@ -67,8 +68,8 @@ class RecordingBuilder {
   // `header` without trials.
   explicit RecordingBuilder(Recording header);
 
-  // A value for each param. Of two trials of one config the first counts. INVALID_ARGUMENT: a value
-  // that the param does not have.
+  // Adds a trial with a value for each param. The first of two trials of one config counts.
+  // INVALID_ARGUMENT for a value that the param does not have.
   absl::Status Add(const std::vector<Value>& values, const RecordedTrial& trial);
   size_t size() const { return recording_.trials.size(); }
   const Recording& header() const { return recording_; }
@@ -85,8 +86,8 @@ class RecordingBuilder {
   std::vector<std::map<std::string, uint16_t>> digits_;  // for each param, by the value's key
 };
 
-// A recording with the space of its trials: index i is trial i. What has no row is not in the
-// space.
+// A recording with the space of its trials: index i is trial i. The space has only configs with a
+// row.
 class RecordedSpace {
  public:
   static absl::StatusOr<RecordedSpace> Create(Recording recording);

@@ -33,7 +33,7 @@ class ReplayEvaluator : public Evaluator {
   void SetRival(double) override {}
   absl::Time Now() const override { return absl::UnixEpoch() + elapsed_; }
 
-  // What the trials so far would have taken.
+  // The time that the trials so far took when they were recorded.
   absl::Duration elapsed() const { return elapsed_; }
 
  private:

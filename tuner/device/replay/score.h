@@ -28,8 +28,8 @@ class MethodologyScore {
   // How many evaluations a run must have: random search then has closed 95 % of the gap from the
   // median to the optimum.
   uint64_t evaluations() const { return end_; }
-  // Of runs given as the best latency after each evaluation (infinite before the first that is ok).
-  // A run that ended early keeps its last. REQUIRES: at least one run.
+  // The score of runs, each given as the best latency after each evaluation (infinite before the
+  // first that is ok). A run that ended early keeps its last value. REQUIRES: at least one run.
   double Of(absl::Span<const std::vector<double>> runs) const;
 
  private:

@@ -11,8 +11,8 @@
 namespace tune::triton {
 namespace {
 
-// Of the section .nv.info.ENTRY: attributes, each of a format, a name, and 16 bits that are its
-// value or the size of what follows.
+// An attribute of the section .nv.info.ENTRY: a format, a name, and 16 bits that are its value or
+// the size of the data that follows.
 struct InfoAttribute {
   uint8_t format;
   uint8_t name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cubin itself says of a kernel's parameters.
+// Reads a kernel's parameters from its cubin.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tune::triton {
 
-// The sizes of an entry's parameters, bytes, in their order. Nothing if the bytes are no cubin that
-// can be read to its end, or it has no such entry.
+// The sizes of an entry's parameters, bytes, in their order. nullopt if the bytes are not a cubin
+// that can be read to its end, or it has no such entry.
 std::optional<std::vector<int64_t>> ParameterBytes(absl::string_view cubin,
                                                    const std::string& entry);
 

@@ -41,7 +41,7 @@ bool IsRecent(const std::string& version) {
   return major > kMajorLeast || (major == kMajorLeast && minor >= kMinorLeast);
 }
 
-// What one Python has; a sentence where it has no Triton to use.
+// The installation of one Python; an error with a sentence if it has no usable Triton.
 absl::StatusOr<Installation> Ask(const std::string& python) {
   const std::string script = PythonScript(std::string(embedded::triton_probe));
   ASSIGN_OR_RETURN(const std::string output, RunPython(python, {"-E", "-B", "-c", script}));

@@ -60,7 +60,7 @@ json ArrayIn(const json& object, const char* key) {
   return it != object.end() && it->is_array() ? *it : json::array();
 }
 
-// Of Triton's name for a type; 0 if there is none such.
+// The size of a type by Triton's name for it; 0 if the name is unknown.
 int64_t BytesOf(const std::string& type) {
   if (type.starts_with("*")) return kPointerBytes;
   if (type.starts_with("tensordesc<")) return kTensorMapBytes;
@@ -84,7 +84,7 @@ json ArgumentsOf(const CompilePlan& plan) {
   return arguments;
 }
 
-// Nothing if there are too many.
+// Returns nullopt if there are too many.
 std::optional<std::vector<ParameterFact>> ParametersIn(const json& about) {
   const json parameters = ArrayIn(about, "parameters");
   if (parameters.size() > kParametersMax) return std::nullopt;
@@ -114,7 +114,7 @@ json OptionsOf(const CompilePlan& plan) {
   return options;
 }
 
-// What a compile said besides the reason for its end.
+// A compile's message and log.
 std::string LogOf(const json& about) {
   const std::string message = TextIn(about, "message");
   const std::string log = TextIn(about, "log");

@@ -430,7 +430,7 @@ TEST(SharedArraysTest, InsideAFunctionItIsAPointer) {
                                 "      __align__(16) float a /* b */ [];\n}\n"),
             "extern \"C\" __global__ void f() {\n"
             "  auto* a = ::tune_cpu::DynamicShared<float>()\n;\n}\n");
-  // One closing brace for two opening ones.
+  // A closing brace for two opening ones.
   EXPECT_EQ(RewriteSharedArrays("#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n"
                                 "extern __shared__ int a[][3];\n}\n"),
             "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n"
@@ -459,7 +459,7 @@ class CpuCompilerFolderTest : public CpuCompilerTest {
     setenv("TMPDIR", old_.c_str(), 1);
     std::filesystem::remove_all(path_);
   }
-  // Of each file below the compiler's folder.
+  // The names of all files below the compiler's folder.
   std::set<std::string> Names() const {
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {

@@ -19,7 +19,7 @@ namespace tune::cpu {
 
 class RunnerTest : public testing::Test {
  protected:
-  // One of each in a process: starting them takes longer than most tests.
+  // Shared by the process: starting them takes longer than most tests.
   static void SetUpTestSuite() {
     absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
     ASSERT_TRUE(compiler.ok()) << compiler.status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a variant can do wrong, and what the CPU runner says of it.
+// Faults of variants, and the CPU runner's reports of them.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -179,7 +179,7 @@ TEST_F(FaultTest, AWriteOutsideOfAStaticSharedArrayIsSeen) {
   }
 }
 
-// As an array in a template, as one of several, aligned, and by a loop that goes one too far.
+// Arrays in a template, among several, aligned, and overrun by a loop that goes one too far.
 TEST_F(FaultTest, EveryKindOfStaticSharedArrayIsGuarded) {
   const std::pair<const char*, const char*> kernels[] = {{"variant::last", R"(
 extern "C" __global__ void variant(float* x, float* y, int n) {

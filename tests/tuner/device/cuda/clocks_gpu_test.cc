@@ -135,7 +135,7 @@ TEST_F(ClocksGpuTest, TheWholeSuiteOfCeilings) {
     }
     names.insert(ceiling.name);
   }
-  // One whose every figure is above what the device is built for is left out.
+  // A ceiling whose every figure is above the device's own limits is left out.
   for (const char* name : {"dram_copy", "l2", "l1", "shared", "f32", "launch", "link_h2d"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }

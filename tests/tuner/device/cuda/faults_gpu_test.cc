@@ -52,7 +52,7 @@ TEST_F(FaultsGpuDeathTest, Trap) {
               "faulted: .*CUDA_ERROR_(ILLEGAL_INSTRUCTION|LAUNCH_FAILED)");
 }
 
-// Where, the driver says on stderr, which the worker's owner reads.
+// The driver reports the place on stderr, which the worker's owner reads.
 TEST_F(FaultsGpuDeathTest, Assert) {
   EXPECT_EXIT(RunAndExit("assert(i != 5);"), testing::ExitedWithCode(0),
               "Assertion `i != 5` failed.*faulted: .*CUDA_ERROR_ASSERT");

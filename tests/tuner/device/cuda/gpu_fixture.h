@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests that need a GPU share: one runner per process, and plans of one-array kernels.
+// Shared by tests that need a GPU: one runner per process, and plans of one-array kernels.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -119,7 +119,7 @@ extern "C" __global__ void variant(float* x, float* y, long long n) {
     return samples[samples.size() / 2];
   }
 
-  // As a right variant has it.
+  // The body of a correct variant.
   static constexpr char kGood[] = "if (i < n) y[i] = 2.0f * x[i];";
 
   int64_t count_ = 0;

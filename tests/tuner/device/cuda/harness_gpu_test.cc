@@ -237,7 +237,8 @@ TEST_F(HarnessGpuTest, NanFailsAndEqualInfinitiesDoNot) {
   EXPECT_EQ(result.worst_index, 2u);
 }
 
-// One text compares on both devices; here the compilers and the loads of each type are tried, too.
+// Both devices compare with the same text; this also tests the compilers and the loads of each
+// type.
 TEST_F(HarnessGpuTest, SpecialValuesAreJudgedAsTheHostJudgesThem) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kLargest = std::numeric_limits<float>::max();

@@ -179,7 +179,7 @@ TEST_F(NvrtcCompilerTest, AHeaderThatIsNotThereIsNamed) {
   EXPECT_THAT(Compile(plan).log, HasSubstr("--include-root cutlass=DIR"));
 }
 
-// What a file with its launcher beside its kernel begins with.
+// The start of a file that has its launcher beside its kernel.
 TEST_F(NvrtcCompilerTest, CodeOfTheHostIsToldWithItsLine) {
   const std::string log = Compile(PlanFor(R"(#include <cooperative_groups.h>
 extern "C" __global__ void scale(int* x) { *x = 1; }
@@ -331,7 +331,7 @@ TEST(PtxParametersTest, ReadsPointersAndArrays) {
   EXPECT_FALSE(ParsePtxParameters(".entry kk()", "k").has_value());
 }
 
-// What NVRTC 12 and 13 take and would read or write files by.
+// Options that NVRTC 12 and 13 accept and that would read or write files.
 TEST_F(NvrtcCompilerTest, RefusesOptionsThatNameFiles) {
   for (const char* option : {"--pch",
                              "--create-pch=/tmp/x.pch",

@@ -56,8 +56,8 @@ class ProfilerHostTest : public testing::Test {
   CuptiProfilerApi cupti_;
 };
 
-// What the table of docs/measurement.md promises: one pass for the hardware counts from GA100 on
-// and one for the instructions.
+// The table of docs/measurement.md promises one pass for the hardware counts from GA100 on and one
+// for the instructions.
 int PassesAllowed(const std::string& chip, const std::string& group) {
   const bool is_turing = chip.starts_with("TU") || chip.starts_with("GV");
   if (group == "H") return is_turing ? 2 : 1;

@@ -72,7 +72,7 @@ TEST(FormatsTest, TheNeutralFormKeepsEverything) {
     EXPECT_EQ(read->trials[i].registers, sample.trials[i].registers);
     EXPECT_EQ(read->trials[i].shared_bytes, sample.trials[i].shared_bytes);
   }
-  // What was read writes the same bytes.
+  // A recording that was read writes the same bytes.
   const auto again = WriteRecording(*read, RecordingFormat::kNeutral, "sample");
   EXPECT_EQ(again[0].content, files[0].content);
   EXPECT_EQ(again[1].content, files[1].content);

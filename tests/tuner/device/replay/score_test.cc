@@ -23,7 +23,7 @@ TEST(ScoreTest, QuantilesInterpolate) {
 
 TEST(ScoreTest, RandomMedianOfASmallSpaceByHand) {
   const Recording recording = MakeRecordedSpace({10, 20, 30, 0}).recording();
-  // One draw of 4: the best with chance 1/4, the best two 1/2.
+  // A draw of 4: the best with chance 1/4, the best two 1/2.
   EXPECT_EQ(RandomMedianNs(recording, 1), 20);
   // Two draws: the best is among them with chance 1/2.
   EXPECT_EQ(RandomMedianNs(recording, 2), 10);

@@ -199,7 +199,7 @@ class DescriptorTest : public TritonCompilerTest {
                                       ScalarPlan{"n", DType::kI32, int64_t{640}}}});
     const Artifact artifact = Whole(program.compile);
     EXPECT_EQ(artifact.outcome, Outcome::kOk) << artifact.log;
-    // What fits stays as it is.
+    // Steps that fit stay as they are.
     for (int again = 0; again < 2; ++again) {
       const absl::Status fits = FitSteps(artifact, program);
       EXPECT_TRUE(fits.ok()) << fits;
@@ -216,7 +216,7 @@ TEST_F(DescriptorTest, BecomesAMapAndItsSizes) {
     EXPECT_EQ(map.buffer.name, "x");
     EXPECT_THAT(map.dims, ElementsAre(256, 640));
     EXPECT_THAT(map.strides_bytes, ElementsAre(512));
-    // Of 128 columns a box has 64: what its swizzle can take.
+    // A box has 64 of the 128 columns, the most that its swizzle takes.
     EXPECT_EQ(map.swizzle_bytes, 128);
     EXPECT_THAT(map.box, ElementsAre(64, 64));
     EXPECT_TRUE(map.nan_padding);
@@ -378,7 +378,7 @@ class Scale(torch.autograd.Function):
   // Whether this Python has it or not.
   const Artifact counted = Front(Plan(absl::StrCat("import numpy as np\nPI = np.pi\n", kSource)));
   EXPECT_EQ(counted.outcome, Outcome::kOk) << counted.log;
-  // One that this Python has: its version is in no key.
+  // A module that this Python has, and whose version is in no key.
   ExpectFailure(absl::StrCat("import pip\nif pip.main:\n    pass\n", kSource),
                 "scale.py:2: what 'pip.main' is decides here");
 }
@@ -476,7 +476,7 @@ TEST_F(TritonCompilerTest, AProcessThatCompilesServesUntilACompileFails) {
   ASSERT_EQ(fork.size(), 1u);
   EXPECT_EQ(outcome(ttir), Outcome::kOk);
   EXPECT_EQ(ChildrenOf(python[0]), fork);
-  // One that others have used is not believed to have died of the next request.
+  // A Python process that others have used is replaced, without blaming the next request.
   ASSERT_EQ(kill(fork[0], SIGKILL), 0);
   EXPECT_EQ(outcome(ttir), Outcome::kOk);
   EXPECT_NE(ChildrenOf(python[0]), fork);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a compiled kernel and the runner agree on. Both sides include this text, the kernel's side
-// through the prelude; so it includes nothing.
+// The interface between a compiled kernel and the runner. Both include this text, the kernel
+// through the prelude, so it includes nothing.
 #pragma once
 
 namespace tune_cpu {
@@ -16,7 +16,7 @@ struct Index {
   unsigned z;
 };
 
-// What a kernel says of one of its parameters; a name that is too long is cut.
+// A kernel's description of one of its parameters. A name that is too long is cut.
 struct ParameterFact {
   unsigned size;
   char type[124];
@@ -40,7 +40,7 @@ enum class WarpKind : int {
   kReduceXor,
 };
 
-// What the runner does for a kernel's thread. `line` is where the kernel calls, for messages.
+// Services of the runner for a kernel's thread. `line` is the line of the call, for messages.
 struct Services {
   int (*barrier)(BarrierKind kind, int predicate, int line);
   // `source` is the lane to read from (kShuffle only).
@@ -50,12 +50,12 @@ struct Services {
   void (*yield)();
   // After a thread of a block has returned while others are suspended.
   void (*thread_exited)();
-  // Where an assertion fails. Does not return.
+  // Called by an assertion that fails. Does not return.
   void (*assert_failed)(const char* expression, const char* file, int line);
 };
 
-// One per OS thread, at the same offset from the thread pointer in each, which the kernel is told
-// when it is loaded: reading threadIdx is then two instructions and no call.
+// The state of an OS thread, at the same offset from the thread pointer in each. The kernel gets
+// the offset when it is loaded, so that reading threadIdx takes two instructions and no call.
 struct State {
   Index thread;
   Index block;

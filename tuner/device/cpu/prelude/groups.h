@@ -57,7 +57,7 @@ class thread_block_tile {
 
  public:
   thread_block_tile() = default;
-  // Of whichever group it is a tile: thread_block_tile<32> t = tiled_partition<32>(block).
+  // A tile of any group: thread_block_tile<32> t = tiled_partition<32>(block).
   template <class Other>
   thread_block_tile(const thread_block_tile<kSize, Other>&) {}
 

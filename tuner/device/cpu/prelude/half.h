@@ -53,7 +53,7 @@ TUNE_CPU_INLINE float E4m3ToFloat(unsigned char bits) {
   const unsigned value = magnitude == 0x7fu ? 0x7fc00000u : __builtin_bit_cast(unsigned, finite);
   return __builtin_bit_cast(float, value | (static_cast<unsigned>(bits & 0x80u) << 24));
 }
-// What is too large becomes the largest number, 448, and NaN 0x7f, as on the GPU.
+// A value that is too large becomes the largest number, 448, and NaN becomes 0x7f, as on the GPU.
 TUNE_CPU_INLINE unsigned char FloatToE4m3(float value) {
   const unsigned bits = __builtin_bit_cast(unsigned, value);
   const unsigned magnitude = bits & 0x7fffffffu;

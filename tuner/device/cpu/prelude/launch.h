@@ -62,7 +62,7 @@ inline __attribute__((always_inline)) State& ThisState() {
   return *reinterpret_cast<State*>(ThreadPointer() + tune_cpu_state_offset);
 }
 
-// One field of the state that stays the same for as long as a kernel's thread runs. Declared to
+// A field of the state that stays the same for as long as a kernel's thread runs. Declared to
 // depend on nothing, so that the compiler keeps the value over stores and calls, as it keeps a
 // special register of a GPU, and takes it out of loops before it vectorises them. A call costs
 // about a nanosecond; inlined, the read would depend on memory again.
@@ -185,7 +185,8 @@ inline __attribute__((always_inline)) void RunThreads(Function call) {
 #define gridDim (::tune_cpu::ReadIndex<offsetof(::tune_cpu::State, grid_dim)>())
 inline constexpr int warpSize = 32;
 
-// What follows the source: what the runner looks up, first of the artifact, then of each entry.
+// Text that is appended to the source: the symbols that the runner looks up, first the artifact's,
+// then each entry's.
 #define TUNE_CPU_ARTIFACT()                                                                \
   extern "C" __attribute__((visibility("default"))) void tune_cpu_bind(long offset) {      \
     tune_cpu_state_offset = offset;                                                        \
@@ -219,7 +220,7 @@ inline constexpr int warpSize = 32;
       TuneCpuParameters_##name::kCount> tune_cpu_parameters_##name =                           \
       TuneCpuParameters_##name::kList;
 
-// Where a variable is that programs fill.
+// Exports the address of a variable that programs fill.
 #define TUNE_CPU_SYMBOL(pointer, ...)                                                     \
   static_assert(!std::is_const_v<std::remove_all_extents_t<decltype(__VA_ARGS__)>>,      \
                 "a symbol of the spec cannot be const: nothing could be written to it"); \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where threads of a block meet: barriers, warp operations, fences, time.
+// Synchronisation of a block's threads: barriers, warp operations, fences, time.
 #pragma once
 
 #include "launch.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of <algorithm>, what kernels on GPUs use.
+// The part of <algorithm> that kernels on GPUs use.
 #pragma once
 
 namespace std {

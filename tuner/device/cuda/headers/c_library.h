@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of <cstdio>, <cstdlib>, <cstring>, <ctime> and <cstddef>, what is built in for kernels on GPUs.
+// The parts of <cstdio>, <cstdlib>, <cstring>, <ctime> and <cstddef> that are built in on GPUs.
 #pragma once
 
 #ifndef offsetof
