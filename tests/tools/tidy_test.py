@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rule about names of devices finds, and what it leaves alone."""
+"""Tests tidy's rules about names of devices and openings of comments: hits and exceptions."""
 import pathlib
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import tidy  # noqa: E402
@@ -32,6 +34,40 @@ class DeviceNames(unittest.TestCase):
         for path in ("tuner/device_profile.cc", "tuner/device/cuda/ptx_module.cc",
                      "tests/server/a_test.cc"):
             self.assertFalse(found('target == "cpu"', path), path)
+
+
+class Openings(unittest.TestCase):
+    def places(self, texts):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(tidy, "ROOT", pathlib.Path(folder)):
+            for path, text in texts.items():
+                kept = pathlib.Path(folder, path)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.write_text(text)
+            return [(str(path), number) for path, number in tidy.banned_openings(map(pathlib.Path, texts))]
+
+    def test_comment_lines_without_a_subject_are_counted(self):
+        self.assertEqual(self.places({
+            "base/a.h": "int a;\n  // What it is.\n/// Of the file.\n",
+            "db/a.sql": "-- Those of a job.\n",
+            "proto/a.proto": "// The same.\n",
+            "server/CMakeLists.txt": "# Nothing else.\n",
+            "client/a.py": "# One more.\n"}),
+            [("base/a.h", 2), ("base/a.h", 3), ("db/a.sql", 1), ("proto/a.proto", 1),
+             ("server/CMakeLists.txt", 1), ("client/a.py", 1)])
+
+    def test_other_lines_and_folders_are_not(self):
+        self.assertEqual(self.places({
+            "base/a.h": "// Whatever happens.\n// Offsets. What follows is code.\nint x;  // Of a line.\n",
+            "kernels/a/a.cu": "// What it computes.\n", "tests/a.cc": "// One test.\n",
+            "client/a.md": "# What it is\n"}), [])
+
+    def test_more_than_the_number_are_reported(self):
+        for most, findings in ((1, 0), (0, 1)):
+            reported = []
+            with mock.patch.object(tidy, "BANNED_OPENINGS_MAX", most), \
+                    mock.patch.object(tidy, "banned_openings", lambda files: [("base/a.h", 1)]):
+                tidy.check_openings([], lambda *finding: reported.append(finding))
+            self.assertEqual(len(reported), findings)
 
 
 if __name__ == "__main__":
