@@ -17,7 +17,7 @@ class Planted(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="tune-") as folder:
             out = pathlib.Path(folder) / "trust.json"
             done = subprocess.run(
-                [sys.executable, str(ROOT / "bench/trust_study.py"), "--bin", os.environ["TUNE_BIN"],
+                [sys.executable, str(ROOT / "bench/studies/trust.py"), "--bin", os.environ["TUNE_BIN"],
                  "--device", "cpu", "--out", str(out), "planted"],
                 capture_output=True, text=True, timeout=560, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

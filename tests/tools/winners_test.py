@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench/counters_study.py says of a winner's counters."""
+"""What bench/studies/counters.py says of a winner's counters."""
 import contextlib
 import io
 import json
@@ -9,8 +9,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-import counters_study  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/studies"))
+import counters  # noqa: E402
 
 PROFILE = {
     "target": "sm_90a", "config": {"BLOCK_M": 128}, "measurement": {"latency_ns_median": 1e6}, "sm_clock_hz": 1.5e9,
@@ -22,27 +22,27 @@ DEVICE = {"sm_count": 100, "ceilings": [{"name": "dram_copy", "value": 4e12}]}
 
 class Told(unittest.TestCase):
     def test_rates_are_of_the_time_that_was_not_counted(self):
-        figure = counters_study.said_by(PROFILE, DEVICE)
+        figure = counters.said_by(PROFILE, DEVICE)
         self.assertAlmostEqual(figure["dram_bytes_per_second"], 3e12)
         self.assertAlmostEqual(figure["dram_over_copy"], 0.75)
         self.assertAlmostEqual(figure["tensor_bf16_flops_per_second"], 4e14)
         self.assertAlmostEqual(figure["tensor_utilisation"], 4e11 / (4096 * 1e-3 * 1.5e9 * 100))
         self.assertNotIn("tensor_f8_flops_per_second", figure)
-        self.assertEqual(counters_study.told(figure), "1000.0 us, DRAM 3.00 TB/s, tensor cores 65 %, occupancy 25 %, "
-                                                      "L2 hits 50 %, 168 registers, gmma 60 %, wait 20 %")
+        self.assertEqual(counters.told(figure), "1000.0 us, DRAM 3.00 TB/s, tensor cores 65 %, occupancy 25 %, "
+                                                "L2 hits 50 %, 168 registers, gmma 60 %, wait 20 %")
 
     def test_what_was_not_counted_is_left_out(self):
-        figure = counters_study.said_by({"target": "cpu", "config": {}, "measurement": {"latency_ns_median": 2e3},
+        figure = counters.said_by({"target": "cpu", "config": {}, "measurement": {"latency_ns_median": 2e3},
                                          "message": "timing only"}, {})
         self.assertEqual(figure, {"time_ns": 2e3, "config": "", "message": "timing only"})
-        self.assertEqual(counters_study.told(figure), "2.0 us, timing only")
+        self.assertEqual(counters.told(figure), "2.0 us, timing only")
 
 
 class Problems(unittest.TestCase):
     def test_one_that_fails_is_told_and_the_next_is_counted(self):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "out.json"
-            study = counters_study.Study(folder, out, 60, problems=["gemm m=8", "rope seq=4 dtype=f16"], budget="0")
+            study = counters.Study(folder, out, 60, problems=["gemm m=8", "rope seq=4 dtype=f16"], budget="0")
             self.addCleanup(shutil.rmtree, study.state)
             asked = []
 

@@ -28,8 +28,8 @@ TUNE_FIELDS(Rules, delta0, delta_max, alpha, screen_rounds, guarded_deviation_ma
 int ConfirmRounds(int flagged, double alpha);
 
 // The slowdown that is failed in 95 % of the runs, for a round deviation and so many flagged
-// kernels: delta0 + e95(flagged) * deviation. e95 by simulation, see bench/gate_characteristics.cc;
-// the normal formula is 5 to 30 % too good here.
+// kernels: delta0 + e95(flagged) * deviation. e95 by simulation, see
+// bench/micro/gate_characteristics.cc; the normal formula is 5 to 30 % too good here.
 double LeastCaught(const Rules& rules, int flagged, double deviation);
 
 }  // namespace tune::gate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short forms of bench/endurance.py: faults of a daemon, ranks that agree, and what outlives kill -9."""
+"""Short forms of bench/studies/endurance.py: faults of a daemon, ranks that agree, and what outlives kill -9."""
 import logging
 import os
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 import kit
 from daemon_kit import NEEDS_GRPC
 
-sys.path.insert(0, str(kit.ROOT / "bench"))
+sys.path.insert(0, str(kit.ROOT / "bench/studies"))
 
 import endurance
 

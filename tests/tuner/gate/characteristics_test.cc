@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often the gate is wrong, by simulation: the quick part of what bench/gate_characteristics
-// tabulates. Every assertion is about an exact bound of the observed share, so hardly any seed
-// could make it fail; and for each there is a mistake that does.
+// How often the gate is wrong, by simulation: the quick part of what
+// bench/micro/gate_characteristics tabulates. Every assertion is about an exact bound of the
+// observed share, so hardly any seed could make it fail; and for each there is a mistake that does.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grids of shapes out of a folder of recordings, to hold the model between shapes to what was
-// measured. The test and bench/shape_study read the same.
+// measured. The test and bench/studies/shape_study read the same.
 #pragma once
 
 #include <algorithm>
