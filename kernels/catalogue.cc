@@ -17,12 +17,6 @@ extern const std::string_view kernels_fusions;
 
 namespace {
 
-std::vector<RecordsFile> AllOf(const CatalogueFile* file) {
-  std::vector<RecordsFile> all;
-  for (; file->folder != nullptr; ++file) all.push_back({file->name, *file->text});
-  return all;
-}
-
 // Makes an entry what tunectl would send of its folder.
 absl::Status AddSharedHeaders(CatalogueEntry& entry) {
   const auto read = [&](const std::string& name) -> absl::StatusOr<std::string> {
@@ -66,10 +60,6 @@ absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue() {
   }
   return entries;
 }
-
-std::vector<RecordsFile> CatalogueRecords() { return AllOf(RecordsFiles()); }
-
-std::vector<RecordsFile> CatalogueSweeps() { return AllOf(SweepsFiles()); }
 
 std::string_view CatalogueFusions() { return embedded::kernels_fusions; }
 

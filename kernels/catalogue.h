@@ -25,15 +25,6 @@ struct CatalogueEntry {
 // refused; a shared header that does not exist, or that has the name of a file in the folder.
 absl::StatusOr<std::vector<CatalogueEntry>> LoadCatalogue();
 
-// The records that were measured of them, a file of records/ for each device.
-struct RecordsFile {
-  std::string name;  // "nvidia-h200.json"
-  std::string_view text;
-};
-std::vector<RecordsFile> CatalogueRecords();
-// The sweeps that the records are of, a file of records/sweeps/ for each device.
-std::vector<RecordsFile> CatalogueSweeps();
-
 // Which of them do in one launch what others do in several: fusions.textproto.
 std::string_view CatalogueFusions();
 

@@ -14,7 +14,5 @@ struct CatalogueFile {
 
 const CatalogueFile* CatalogueFiles();
 const CatalogueFile* SharedHeaderFiles();  // those of include/
-const CatalogueFile* RecordsFiles();       // those of records/
-const CatalogueFile* SweepsFiles();        // those of records/sweeps/
 
 }  // namespace tune

@@ -3,7 +3,7 @@
 // record's config from the catalogue's sources and holds the result against what was measured. What
 // a spec says of launches and inputs is not compared, but for the shared memory that they ask for.
 //
-//   record_code FILE        a ListRecordsResponse as JSON, like those in kernels/records/
+//   record_code FILE        a device's records, like kernels/records/nvidia-h200.records.json.gz
 //
 // Prints JSON: the compiler, and of each record in the file's order its kernel's hash, "" where the
 // catalogue has no such kernel, and whether the code is the same; else why not. Another release of
@@ -11,11 +11,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/catalogue.h"
+#include "lookup/shipped_files.h"
 #include "nlohmann/json.hpp"
 #include "server/records/shipped_records.h"
 #include "tuner/device/compile_request.h"
@@ -79,10 +79,9 @@ json Compared(const lookup::Record& record, const Kernels& kernels, Compiler& co
 }
 
 absl::Status Main(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  ASSIGN_OR_RETURN(const std::vector<lookup::Record> records, server::ParseShippedRecords(text));
+  ASSIGN_OR_RETURN(lookup::ShippedFile file, lookup::ReadShippedFile(path));
+  ASSIGN_OR_RETURN(const auto shipped, server::ShippedRecords::Open({std::move(file)}));
+  ASSIGN_OR_RETURN(const std::vector<lookup::Record> records, shipped->All());
   ASSIGN_OR_RETURN(const Kernels kernels, LoadKernels());
   ASSIGN_OR_RETURN(auto compiler, cuda::MakeNvrtcCompiler());
   json result = {{"compiler", compiler->Version()}, {"records", json::array()}};

@@ -2,33 +2,21 @@
 // The grids of a snapshot that may speak for a problem that nobody tuned (docs/lookup.md).
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "client/libtune/kernel_rules.h"
 #include "lookup/expectation.h"
 #include "lookup/index.h"
-#include "tuner/transfer/shape_grid.h"
+#include "lookup/snapshot_json.h"
 
 namespace tune::library {
 
 using lookup::Basis;
 using lookup::Expectation;
 using lookup::Neighbour;
+using Grid = lookup::SnapshotGrid;
 
 class Snapshot;
-
-// One kernel's sweeps on one device, in one dtype.
-struct Grid {
-  std::string kernel_hash;
-  std::string target;
-  std::string device;
-  std::string dtype;
-  std::vector<std::pair<std::string, int64_t>> fixed;  // dims that must be equal
-  ShapeGrid grid;
-};
 
 // "nothing", "measured", "neighbours", "sibling".
 const char* BasisName(Basis basis);

@@ -48,7 +48,7 @@ Place PlaceOf(const std::string& given, const Snapshot& snapshot) {
 }
 
 void TakeRecord(const Snapshot& snapshot, const lookup::Record& record, Answer& answer) {
-  const Evidence& evidence = snapshot.EvidenceOf(record);
+  const lookup::Evidence& evidence = snapshot.EvidenceOf(record);
   answer.measured = record.trial.measurement;
   answer.record = record.id;
   answer.published_unix_ms = record.published_unix_ms;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -14,6 +15,9 @@
 
 namespace tune::library {
 namespace {
+
+using lookup::Evidence;
+using lookup::SnapshotRecord;
 
 // Enough for a launch on every GPU, where nobody tells what there is.
 constexpr int64_t kUnknownSmCount = 100;
@@ -29,7 +33,7 @@ std::vector<SnapshotRecord> ReadRecords(const std::vector<absl::string_view>& li
   std::vector<SnapshotRecord> records;
   records.reserve(lines.size());
   for (const absl::string_view line : lines) {
-    absl::StatusOr<SnapshotRecord> record = ReadRecordLine(line);
+    absl::StatusOr<SnapshotRecord> record = lookup::ReadRecordLine(line);
     if (absl::IsDataLoss(record.status())) return {};
     if (record.ok()) records.push_back(*std::move(record));
   }
@@ -42,7 +46,7 @@ std::vector<Grid> ReadGrids(const std::vector<absl::string_view>& lines) {
   for (const absl::string_view line : lines) {
     const Json json = ParseJson(line);
     if (json.is_discarded()) return {};
-    absl::StatusOr<Grid> grid = ReadGrid(json);
+    absl::StatusOr<Grid> grid = lookup::ReadGrid(json);
     if (grid.ok()) grids.push_back(*std::move(grid));
   }
   return grids;
@@ -81,18 +85,36 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> Snapshot::Parse(std::string data
   if (!wanted_digest.empty() && snapshot->digest_ != wanted_digest) {
     return Damaged(absl::StrCat("its bytes are ", snapshot->digest_, ", not ", wanted_digest));
   }
-  snapshot->data_ = std::move(data);
-  std::optional<SnapshotLines> split;
-  if (!wanted_digest.empty()) split = SplitSnapshot(snapshot->data_);
-  const Json json = ParseJson(split.has_value() ? split->head : snapshot->data_);
+  std::optional<lookup::SnapshotLines> split;
+  if (!wanted_digest.empty()) split = lookup::SplitSnapshot(data);
+  const Json json = ParseJson(split.has_value() ? split->head : data);
   if (json.is_discarded()) return Damaged("it is no JSON");
   RETURN_IF_ERROR(snapshot->ReadHead(json));
   if (split.has_value()) {
-    snapshot->TakeLines(*std::move(split));
+    snapshot->TakeLines(std::move(split->by_kernel));
+    snapshot->files_.push_back(std::move(data));
   } else {
     RETURN_IF_ERROR(snapshot->ReadWhole(json));
-    snapshot->data_.clear();
   }
+  return snapshot;
+}
+
+absl::StatusOr<std::shared_ptr<const Snapshot>> Snapshot::ParseAll(
+    std::vector<std::string> files, const std::string& wanted_digest) {
+  std::shared_ptr<Snapshot> snapshot(new Snapshot());
+  snapshot->digest_ = DigestOf(absl::StrJoin(files, ""));
+  if (!wanted_digest.empty() && snapshot->digest_ != wanted_digest) {
+    return Damaged(absl::StrCat("its bytes are ", snapshot->digest_, ", not ", wanted_digest));
+  }
+  snapshot->files_ = std::move(files);
+  lookup::LinesByKernel all;
+  for (const std::string& file : snapshot->files_) {
+    std::optional<lookup::SnapshotLines> split = lookup::SplitSnapshot(file);
+    if (!split.has_value()) return Damaged("it is no snapshot as a daemon writes it");
+    RETURN_IF_ERROR(snapshot->ReadHead(ParseJson(split->head)));
+    lookup::AddLines(std::move(split->by_kernel), all);
+  }
+  snapshot->TakeLines(std::move(all));
   return snapshot;
 }
 
@@ -108,8 +130,8 @@ absl::Status Snapshot::ReadHead(const Json& json) {
   return absl::OkStatus();
 }
 
-void Snapshot::TakeLines(SnapshotLines split) {
-  for (auto& [name, lines] : split.by_kernel) {
+void Snapshot::TakeLines(lookup::LinesByKernel by_kernel) {
+  for (auto& [name, lines] : by_kernel) {
     if (!lines.kernels.empty()) kernel_names_.push_back(name);
     kernels_[name].lines = std::move(lines);
   }
@@ -132,7 +154,7 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
   std::sort(kernel_names_.begin(), kernel_names_.end());
   std::map<std::string, std::vector<SnapshotRecord>> records;
   for (const Json& one : json["records"]) {
-    ASSIGN_OR_RETURN(SnapshotRecord record, ReadRecord(one));
+    ASSIGN_OR_RETURN(SnapshotRecord record, lookup::ReadRecord(one));
     const std::string kernel = record.row.kernel_name;
     records[kernel].push_back(std::move(record));
   }
@@ -144,8 +166,8 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
   const auto list = json.find("grids");
   for (const Json& one : list == json.end() ? none : *list) {
     if (!one.is_object()) continue;
-    absl::StatusOr<Grid> grid = ReadGrid(one);
-    if (grid.ok()) grids[KernelOfGrid(one)].push_back(*std::move(grid));
+    absl::StatusOr<Grid> grid = lookup::ReadGrid(one);
+    if (grid.ok()) grids[lookup::KernelOfGrid(one)].push_back(*std::move(grid));
   }
   for (auto& [kernel, of_kernel] : grids) {
     kernels_[kernel].grids.Get([&] { return std::move(of_kernel); });

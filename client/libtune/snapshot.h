@@ -15,10 +15,11 @@
 #include "client/libtune/kernel_rules.h"
 #include "client/libtune/made_once.h"
 #include "client/libtune/snapshot_json.h"
-#include "client/libtune/snapshot_lines.h"
 #include "lookup/index.h"
 #include "lookup/place.h"
 #include "lookup/record.h"
+#include "lookup/snapshot_json.h"
+#include "lookup/snapshot_lines.h"
 
 namespace tune::library {
 
@@ -39,6 +40,11 @@ class Snapshot {
   static absl::StatusOr<std::shared_ptr<const Snapshot>> Parse(std::string data,
                                                                const std::string& wanted_digest);
 
+  // The files that ship, of a device each, as one snapshot. They are whole, as gzip's sums tell, so
+  // that they are read by their lines. Its digest is that of all their bytes. INVALID_ARGUMENT.
+  static absl::StatusOr<std::shared_ptr<const Snapshot>> ParseAll(std::vector<std::string> files,
+                                                                  const std::string& wanted_digest);
+
   const std::string& digest() const { return digest_; }
   int64_t number() const { return number_; }
   const std::vector<std::string>& kernel_names() const { return kernel_names_; }  // sorted
@@ -54,17 +60,17 @@ class Snapshot {
   // Of a kernel's records.
   const lookup::Index& IndexOf(const std::string& kernel) const;
   // REQUIRES: a record of an index.
-  const Evidence& EvidenceOf(const lookup::Record& record) const;
+  const lookup::Evidence& EvidenceOf(const lookup::Record& record) const;
 
  private:
   struct Records {
     lookup::SeenDevices devices;
-    std::vector<Evidence> evidence;  // a record's trial has its place here for an id
+    std::vector<lookup::Evidence> evidence;  // a record's trial has its place here for an id
     std::shared_ptr<const lookup::Index> index;
   };
   // What the file says of one kernel name.
   struct OfKernel {
-    KernelLines lines;  // none: all that follows is there already
+    lookup::KernelLines lines;  // none: all that follows is there already
     MadeOnce<std::optional<KernelRules>> rules;
     MadeOnce<Records> records;
     MadeOnce<std::vector<Grid>> grids;
@@ -73,12 +79,13 @@ class Snapshot {
   Snapshot() = default;
   absl::Status ReadHead(const Json& json);
   absl::Status ReadWhole(const Json& json);
-  void TakeLines(SnapshotLines split);
-  Records IndexedRecords(const std::string& kernel, std::vector<SnapshotRecord> records) const;
+  void TakeLines(lookup::LinesByKernel by_kernel);
+  Records IndexedRecords(const std::string& kernel,
+                         std::vector<lookup::SnapshotRecord> records) const;
   const OfKernel& Of(const std::string& kernel) const;
   const Records& RecordsOf(const std::string& kernel) const;
 
-  std::string data_;  // that the lines point into
+  std::vector<std::string> files_;  // that the lines point into
   std::string digest_;
   int64_t number_ = 0;
   std::vector<std::string> kernel_names_;

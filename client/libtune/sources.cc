@@ -28,6 +28,7 @@
 #include "client/libtune/background.h"
 #include "client/libtune/daemon.h"
 #include "client/libtune/node_folder.h"
+#include "lookup/shipped_files.h"
 
 namespace tune::library {
 namespace {
@@ -156,17 +157,29 @@ absl::StatusOr<SnapshotPtr> FromDaemon(const Wish& wish, const Daemon& daemon,
   return snapshot;
 }
 
-std::string BundledPath() {
+std::string BundleFolder() {
   const std::string folder = LibraryFolder();
-  return folder.empty() ? "" : absl::StrCat(folder, "/../share/tune/snapshot.json");
+  return folder.empty() ? "" : absl::StrCat(folder, "/../share/tunectl");
 }
 
+// A snapshot that whoever installed the library put there, else the records that ship.
 absl::StatusOr<SnapshotPtr> Bundled(const Wish& wish) {
-  const std::string path = BundledPath();
-  if (path.empty() || access(path.c_str(), F_OK) != 0) {
-    return absl::NotFoundError("the library has no snapshot beside it");
+  const std::string folder = BundleFolder();
+  const std::string own = absl::StrCat(folder, "/snapshot.json");
+  if (access(own.c_str(), F_OK) == 0) return Load(own, wish.digest);
+  ASSIGN_OR_RETURN(
+      const std::vector<lookup::ShippedFile> files,
+      lookup::ReadShippedFiles(absl::StrCat(folder, "/records"), lookup::kRecordsFile));
+  if (files.empty()) return absl::NotFoundError("the library has no records beside it");
+  std::vector<std::string> texts;
+  for (const lookup::ShippedFile& file : files) {
+    ASSIGN_OR_RETURN(std::string text, file.Text());
+    texts.push_back(std::move(text));
   }
-  return Load(path, wish.digest);
+  absl::StatusOr<SnapshotPtr> snapshot = Snapshot::ParseAll(std::move(texts), wish.digest);
+  if (snapshot.ok()) return snapshot;
+  return absl::InvalidArgumentError(
+      absl::StrCat(folder, "/records: ", snapshot.status().message()));
 }
 
 struct Try {
@@ -250,7 +263,7 @@ std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCach
     const double any_age = std::numeric_limits<double>::infinity();
     tries.push_back({"cache", [&, any_age] { return cache.Load("", any_age); }, ""});
   }
-  tries.push_back({kBundled, [&] { return Bundled(wish); }, fs::path(BundledPath()).parent_path()});
+  tries.push_back({kBundled, [&] { return Bundled(wish); }, BundleFolder()});
   return tries;
 }
 

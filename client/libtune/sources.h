@@ -4,7 +4,7 @@
 // 1. a file: what is named, or the folder that the host's daemon writes;
 // 2. the node's cache, which processes share;
 // 3. the daemon;
-// 4. share/tune/snapshot.json of the install.
+// 4. share/tunectl of the install: its snapshot.json, or the records that ship.
 //
 // Whatever fails on the way is remembered and told.
 #pragma once
@@ -34,7 +34,7 @@ struct Wish {
   bool pinned() const { return !digest.empty() || !path.empty(); }
 };
 
-// A Found's source, of share/tune/snapshot.json.
+// A Found's source, of share/tunectl.
 inline constexpr char kBundled[] = "bundled";
 
 struct Found {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds what is made when the package is built: the messages' description, the headers that kernels share and a
-bundled snapshot."""
+"""Adds what is made when the package is built: the messages' description, the headers that kernels share, and the
+records that ship or a snapshot."""
 import os
 import pathlib
 import shutil
@@ -13,6 +13,7 @@ from setuptools.command.build_py import build_py
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parents[1] / "proto"
 SHARED_HEADERS = HERE.parents[1] / "kernels/include"
+RECORDS = HERE.parents[1] / "kernels/records"
 
 
 def describe_messages(out):
@@ -36,11 +37,13 @@ class Build(build_py):
         for header in [*SHARED_HEADERS.glob("*.cuh"), *SHARED_HEADERS.glob("*.h")]:
             (package / "include").mkdir(exist_ok=True)
             shutil.copyfile(header, package / "include" / header.name)
-        # A snapshot for hosts that reach no daemon: `tunectl snapshot export FILE`.
+        # Hosts that reach no daemon are answered from a snapshot (`tunectl snapshot export FILE`) or the shipped records.
         bundle = os.environ.get("TUNE_BUNDLE")
+        (package / "bundled").mkdir(exist_ok=True)
         if bundle:
-            (package / "bundled").mkdir(exist_ok=True)
             shutil.copyfile(bundle, package / "bundled" / "snapshot.json")
+        for path in () if bundle else RECORDS.glob("*.records.json.gz"):
+            shutil.copyfile(path, package / "bundled" / path.name)
 
 
 setup(cmdclass={"build_py": Build})

@@ -4,8 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "base/sha256.h"
-#include "kernels/catalogue.h"
 #include "server/records/record_convert.h"
 
 namespace tune::server {
@@ -48,14 +46,8 @@ absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text) {
   return note;
 }
 
-const std::string& ProgramMark() {
-  static const std::string mark = [] {
-    std::string shipped;
-    for (const RecordsFile& file : CatalogueRecords()) shipped += file.text;
-    for (const RecordsFile& file : CatalogueSweeps()) shipped += file.text;
-    return absl::StrCat(TUNE_VERSION, " ", kForm, " ", Sha256Hex(shipped));
-  }();
-  return mark;
+std::string ProgramMark(const std::string& shipped) {
+  return absl::StrCat(TUNE_VERSION, " ", kForm, " ", shipped);
 }
 
 lookup::RecordCodec WireCodec() {

@@ -25,8 +25,9 @@ std::string ToText(const IndexNote& note);
 // DATA_LOSS.
 absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text);
 
-// Another for each program that would make another index of the same store.
-const std::string& ProgramMark();
+// Another for each program that would make another index of the same store. `shipped` is the digest
+// of the records that ship.
+std::string ProgramMark(const std::string& shipped);
 
 // A record in its wire form.
 lookup::RecordCodec WireCodec();

@@ -111,7 +111,12 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(
     std::lock_guard lock(book->mutex_);
     book->state_.known.kernels = std::move(kernels);
   }
-  ASSIGN_OR_RETURN(book->shipped_, LoadShippedRecords());
+  auto shipped = ShippedRecords::Load(ShippedFolder());
+  if (!shipped.ok()) {
+    spdlog::error("records that ship are left out: {}", shipped.status().ToString());
+    shipped = ShippedRecords::Load("");
+  }
+  ASSIGN_OR_RETURN(book->shipped_, std::move(shipped));
   const absl::Status loaded = book->LoadKept();
   if (!loaded.ok()) {
     if (!absl::IsNotFound(loaded)) spdlog::warn("the index is made again: {}", loaded.ToString());
@@ -161,8 +166,10 @@ void RecordBook::LearnOrNote(const lookup::Record& newest, Kernels& kernels) con
   store_.NoteUnreadable({"record", newest.id, std::string(status.message())});
 }
 
-void RecordBook::SetState(State state) {
-  if (grids_ == GridsTime::kAtOnce && state.known.grids != nullptr) state.known.grids->All();
+void RecordBook::SetState(State state) const {
+  if (grids_ == GridsTime::kAtOnce && state.known.grids != nullptr) {
+    state.known.grids->MakeThoseOfStore();
+  }
   {
     std::lock_guard lock(mutex_);
     state_ = std::move(state);
@@ -180,8 +187,9 @@ absl::Status RecordBook::LoadKept() {
   ASSIGN_OR_RETURN(const auto file, lookup::RecordFile::Open(kept_.path, WireCodec()));
   ASSIGN_OR_RETURN(const std::string text, lookup::Index::NoteOf(*file));
   ASSIGN_OR_RETURN(IndexNote note, ParseIndexNote(text));
-  if (note.program != ProgramMark()) return absl::NotFoundError("it is another program's");
-  auto kernels = std::make_shared<Kernels>(*state().known.kernels);
+  if (note.program != ProgramMark(shipped_->Digest()))
+    return absl::NotFoundError("it is another program's");
+  auto kernels = std::make_shared<Kernels>(*known_state().known.kernels);
   for (const auto& [name, hash] : note.kernels) RETURN_IF_ERROR(Learn(name, hash, *kernels));
   ASSIGN_OR_RETURN(std::shared_ptr<const lookup::Index> index,
                    lookup::Index::Open(file, PoliciesOf(*kernels, *include_roots_)));
@@ -201,7 +209,8 @@ absl::Status RecordBook::LoadKept() {
   index = index->With(added, policies);
   ASSIGN_OR_RETURN(std::vector<lookup::Record> newest, large->NewestRecords(kGridRecordsMax));
   std::reverse(newest.begin(), newest.end());
-  std::vector<lookup::Record> with_shipped = WithShipped(shipped_, std::move(newest));
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> shipped, shipped_->All());
+  std::vector<lookup::Record> with_shipped = WithShipped(std::move(shipped), std::move(newest));
   std::vector<lookup::RecordPtr> speaking;
   for (auto record = with_shipped.rbegin(); record != with_shipped.rend(); ++record) {
     speaking.push_back(std::make_shared<const lookup::Record>(std::move(*record)));
@@ -213,22 +222,33 @@ absl::Status RecordBook::LoadKept() {
                       .grids = std::move(grids),
                       .include_roots = include_roots_},
             .devices = std::move(devices)});
+  all_shipped_ = true;
   return absl::OkStatus();
 }
 
 absl::Status RecordBook::Load() {
-  ASSIGN_OR_RETURN(std::vector<lookup::Record> own, store_.CurrentRecords());
-  std::vector<lookup::Record> records = WithShipped(shipped_, std::move(own));
-  auto kernels = std::make_shared<Kernels>(*state().known.kernels);
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> records, store_.CurrentRecords());
+  auto kernels = std::make_shared<Kernels>(*known_state().known.kernels);
   auto devices = std::make_shared<lookup::SeenDevices>();
   std::set<std::string> learned;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
-    if (!IsShipped(*record) && learned.insert(record->kernel_name).second) {
-      LearnOrNote(*record, *kernels);
-    }
+    if (learned.insert(record->kernel_name).second) LearnOrNote(*record, *kernels);
     lookup::SeenDevice& device = (*devices)[record->key.device_name];
     if (device.target.empty()) device = {record->key.target, record->id};
   }
+  devices->insert(shipped_->devices().begin(), shipped_->devices().end());
+  if (grids_ == GridsTime::kAtOnce) {
+    ASSIGN_OR_RETURN(std::vector<lookup::Record> shipped, shipped_->All());
+    records = WithShipped(std::move(shipped), std::move(records));
+    all_shipped_ = true;
+  }
+  SetRecords(std::move(records), std::move(kernels), std::move(devices));
+  return absl::OkStatus();
+}
+
+void RecordBook::SetRecords(std::vector<lookup::Record> records,
+                            std::shared_ptr<const Kernels> kernels,
+                            std::shared_ptr<const lookup::SeenDevices> devices) const {
   const std::vector<lookup::KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
   std::shared_ptr<const lookup::Index> index = lookup::Index::Build(std::move(records), policies);
   std::shared_ptr<const ShapeGrids> grids =
@@ -238,12 +258,31 @@ absl::Status RecordBook::Load() {
                       .grids = std::move(grids),
                       .include_roots = include_roots_},
             .devices = std::move(devices)});
-  return absl::OkStatus();
+}
+
+void RecordBook::ReadShipped(const std::string* kernel) const {
+  if (all_shipped_) return;
+  std::lock_guard lock(shipped_mutex_);
+  if (all_shipped_ || (kernel != nullptr && !shipped_kernels_.insert(*kernel).second)) return;
+  absl::StatusOr<std::vector<lookup::Record>> shipped =
+      kernel != nullptr ? shipped_->OfKernel(*kernel) : shipped_->All();
+  if (!shipped.ok()) {
+    spdlog::error("records that ship are left out: {}", shipped.status().ToString());
+  } else if (!shipped->empty()) {
+    const State before = known_state();
+    std::vector<lookup::Record> records;
+    for (const lookup::RecordPtr& record : before.known.index->Records()) {
+      records.push_back(*record);
+    }
+    SetRecords(WithShipped(*std::move(shipped), std::move(records)), before.known.kernels,
+               before.devices);
+  }
+  if (kernel == nullptr) all_shipped_ = true;
 }
 
 void RecordBook::KeepIfWorthwhile() {
   if (kept_.path.empty() || !store_.writable()) return;
-  const std::shared_ptr<const lookup::Index> index = snapshot();
+  const std::shared_ptr<const lookup::Index> index = known_state().known.index;
   const size_t unsaved = index->unsaved_count();
   const bool has_file = unsaved < index->record_count();
   if (unsaved < (has_file ? kept_.worth_another : kept_.worth_a_file) || keeping_.exchange(true))
@@ -269,8 +308,9 @@ absl::Status RecordBook::Keep(const Cancelled& cancelled) {
   db::LargeStore* const large = db::LargeStore::Of(store_);
   if (large == nullptr) return absl::UnimplementedError("the store keeps no index");
   const State before = state();
-  IndexNote note{
-      .program = ProgramMark(), .settled_sweep = settled_sweep_, .devices = *before.devices};
+  IndexNote note{.program = ProgramMark(shipped_->Digest()),
+                 .settled_sweep = settled_sweep_,
+                 .devices = *before.devices};
   ASSIGN_OR_RETURN(note.store, large->FingerprintOfRecords(before.known.index->snapshot_id()));
   for (const auto& [name, kernel] : *before.known.kernels) {
     if (!catalogue_.kernels().contains(name)) note.kernels[name] = kernel->hash();
@@ -320,14 +360,11 @@ absl::Status RecordBook::Publish(lookup::Record record, const db::SweepRow* done
 
 const ShippedSweeps& RecordBook::shipped_sweeps() const {
   std::call_once(shipped_sweeps_once_, [this] {
-    absl::StatusOr<ShippedSweeps> sweeps = ShippedSweeps::Load();
-    if (sweeps.ok()) {
-      shipped_sweeps_ = *std::move(sweeps);
-    } else {
-      spdlog::error("{}", sweeps.status().ToString());
-    }
+    auto sweeps = ShippedSweeps::Load(ShippedFolder());
+    if (!sweeps.ok()) spdlog::error("{}", sweeps.status().ToString());
+    shipped_sweeps_ = sweeps.ok() ? *sweeps : std::make_shared<const ShippedSweeps>();
   });
-  return shipped_sweeps_;
+  return *shipped_sweeps_;
 }
 
 ShapeGrids::Sources RecordBook::GridSources(std::shared_ptr<const Kernels> kernels) const {
@@ -335,7 +372,7 @@ ShapeGrids::Sources RecordBook::GridSources(std::shared_ptr<const Kernels> kerne
   const auto read = [this](const lookup::Record& record,
                            uint32_t limit) -> absl::StatusOr<Configs> {
     if (!IsShipped(record)) return store_.FastestOfKey(record.key, limit);
-    const ShippedSweeps::Sweep* sweep = shipped_sweeps().Of(record);
+    ASSIGN_OR_RETURN(const ShippedSweeps::Sweep* sweep, shipped_sweeps().Of(record));
     return sweep != nullptr ? sweep->Configs(limit) : Configs();
   };
   const auto launches = [kernels](const lookup::Record& record) -> std::shared_ptr<LaunchSizes> {
@@ -345,12 +382,23 @@ ShapeGrids::Sources RecordBook::GridSources(std::shared_ptr<const Kernels> kerne
     return std::make_shared<LaunchSizes>(
         LaunchSizesOf(*kernel->second, record.key.problem, record.key.target));
   };
-  return {.read = read, .launches = launches};
+  const auto shipped = [this](const ShippedRecords::GridKey& key) { return shipped_->GridOf(key); };
+  return {.read = read, .launches = launches, .shipped = shipped};
+}
+
+RecordBook::State RecordBook::known_state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
 }
 
 RecordBook::State RecordBook::state() const {
-  std::lock_guard lock(mutex_);
-  return state_;
+  ReadShipped(nullptr);
+  return known_state();
+}
+
+RecordBook::State RecordBook::state_of(const std::string& kernel_name) const {
+  ReadShipped(&kernel_name);
+  return known_state();
 }
 
 std::shared_ptr<const lookup::Index> RecordBook::snapshot() const { return state().known.index; }
@@ -474,7 +522,7 @@ RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::st
 
 absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query,
                                                 const Cancelled& cancelled) const {
-  return Lookup(query, state(), cancelled);
+  return Lookup(query, state_of(query.kernel_name), cancelled);
 }
 
 std::vector<absl::StatusOr<RecordAnswer>> RecordBook::LookupMany(
@@ -497,7 +545,7 @@ absl::StatusOr<RecordAnswer> RecordBook::Lookup(const RecordQuery& query, const 
 
 std::optional<absl::StatusOr<RecordAnswer>> RecordBook::LookupAtOnce(
     const RecordQuery& query) const {
-  absl::StatusOr<Found> found = Find(query, state());
+  absl::StatusOr<Found> found = Find(query, state_of(query.kernel_name));
   if (!found.ok()) return found.status();
   if (found->wanted) {
     std::optional<absl::StatusOr<SafeConfigs::Safe>> safe = safe_configs_.Known(*found->wanted);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "server/records/kept_index.h"
 #include "server/records/safe_configs.h"
 #include "server/records/shape_grids.h"
+#include "server/records/shipped_records.h"
 #include "server/records/shipped_sweeps.h"
 #include "server/rpc/executor.h"
 #include "tuner/device/include_roots.h"
@@ -85,8 +87,8 @@ struct KeptIndex {
   size_t worth_another = 5'000;  // so many more, and it is written again
 };
 
-// When the grids of records are made: kAtOnce before any look-up, so that none waits for the store;
-// kWhenAsked in a command that asks one question.
+// When the grids of records are made and records that ship are read: kAtOnce before any look-up, so
+// that none waits for the store; kWhenAsked in a command that asks one question.
 enum class GridsTime { kAtOnce, kWhenAsked };
 
 // Thread-safe.
@@ -129,8 +131,7 @@ class RecordBook {
   }
 
   std::shared_ptr<const lookup::Index> snapshot() const;
-  // Read when first asked for: most commands do not ask. Empty if they cannot be read, which the
-  // tests refuse.
+  // Read when first asked for: most commands do not ask. Empty if they cannot be read.
   const ShippedSweeps& shipped_sweeps() const;
   Knowledge knowledge() const { return state().known; }
 
@@ -170,17 +171,23 @@ class RecordBook {
   // Takes the index that was kept, and what was published since. NOT_FOUND: there is none, or it is
   // not of this store and program.
   absl::Status LoadKept();
-  // Reads every record there is.
+  // Reads every record there is, but those that ship where they are read when they are asked for.
   absl::Status Load();
+  // Adds those of a kernel that ship, or of all kernels where it is null, unless they are read.
+  void ReadShipped(const std::string* kernel) const;
+  void SetRecords(std::vector<lookup::Record> records, std::shared_ptr<const Kernels> kernels,
+                  std::shared_ptr<const lookup::SeenDevices> devices) const;
   // Kernels that are not in the catalogue are known by their newest record's source.
   absl::Status Learn(const std::string& name, const std::string& hash, Kernels& kernels) const;
   // The same; those whose source cannot be read are noted.
   void LearnOrNote(const lookup::Record& newest, Kernels& kernels) const;
-  void SetState(State state);
+  void SetState(State state) const;
   // Has the index kept if much of it is in no file.
   void KeepIfWorthwhile();
   absl::Status Keep(const Cancelled& cancelled);
-  State state() const;
+  State state() const;  // with all that ships
+  State state_of(const std::string& kernel_name) const;
+  State known_state() const;  // with what was read of it
   absl::StatusOr<Place> PlaceOf(const std::string& device, const lookup::SeenDevices& seen) const;
   absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
@@ -200,15 +207,18 @@ class RecordBook {
   const KeptIndex kept_;
   const std::shared_ptr<const IncludeRoots> include_roots_;
   const GridsTime grids_;
-  int64_t settled_sweep_ = 0;            // all up to it had been published when the book was opened
-  std::vector<lookup::Record> shipped_;  // under the store's own
+  int64_t settled_sweep_ = 0;  // all up to it had been published when the book was opened
+  std::shared_ptr<const ShippedRecords> shipped_;  // under the store's own
+  mutable std::mutex shipped_mutex_;
+  mutable std::set<std::string> shipped_kernels_;  // that were read; guarded by shipped_mutex_
+  mutable std::atomic<bool> all_shipped_ = false;
   mutable std::once_flag shipped_sweeps_once_;
-  mutable ShippedSweeps shipped_sweeps_;
+  mutable std::shared_ptr<const ShippedSweeps> shipped_sweeps_;
   std::function<void()> published_;
   std::mutex publish_mutex_;  // one publish at a time
   mutable std::mutex mutex_;
-  State state_;                              // guarded by mutex_
-  std::atomic<uint64_t> state_version_ = 0;  // grows after each change of it
+  mutable State state_;                              // guarded by mutex_
+  mutable std::atomic<uint64_t> state_version_ = 0;  // grows after each change of it
   std::atomic<bool> keeping_ = false;
   // The last: it uses all of the above.
   Executor keeper_{/*threads_max=*/1, /*queue_max=*/1, Executor::Priority::kLow};

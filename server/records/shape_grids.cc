@@ -122,6 +122,34 @@ std::vector<lookup::RecordPtr> NewestOfShapes(const std::vector<lookup::RecordPt
   return newest;
 }
 
+ShapeGrid GridOfSweeps(const std::vector<lookup::RecordPtr>& records, std::vector<std::string> axes,
+                       const lookup::KernelPolicy& policy, const TargetTraits& traits,
+                       const ShapeGrids::Sources& sources) {
+  std::vector<SweptShape> sweeps;
+  for (const lookup::RecordPtr& record : records) {
+    const Place there = PlaceOf(record->key.problem, policy);
+    sweeps.push_back(SweptShapeOf(*record, there, traits, sources));
+  }
+  // A device's own number is known only where the device is: all must answer alike.
+  const int64_t multiprocessors = traits.sm > 0 ? traits.sm_count : 0;
+  return MakeShapeGrid(std::move(axes), sweeps, multiprocessors);
+}
+
+// The grid that came with records, all of which came with the program.
+std::optional<ShapeGrid> ShippedGrid(
+    const std::map<std::vector<int64_t>, lookup::RecordPtr>& records, const Place& place,
+    const std::vector<std::string>& axes, const ShapeGrids::Sources& sources) {
+  const auto ships = [](const auto& record) { return IsShipped(*record.second); };
+  if (!sources.shipped || !std::all_of(records.begin(), records.end(), ships)) return std::nullopt;
+  std::optional<ShapeGrid> grid =
+      sources.shipped({.record = *records.begin()->second, .fixed = place.fixed, .axes = axes});
+  if (!grid) return std::nullopt;
+  const bool same_shapes = std::equal(
+      grid->shapes.begin(), grid->shapes.end(), records.begin(), records.end(),
+      [](const ShapeGrid::Shape& shape, const auto& record) { return shape.dims == record.first; });
+  return same_shapes ? std::move(grid) : std::nullopt;
+}
+
 std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<lookup::RecordPtr>& records,
                                            const lookup::KernelPolicy& policy,
                                            const ShapeGrids::Sources& sources) {
@@ -129,24 +157,20 @@ std::shared_ptr<const DeviceGrid> MakeGrid(const std::vector<lookup::RecordPtr>&
   const Place place = PlaceOf(key.problem, policy);
   const TargetTraits traits = TargetTraitsFor(key.target).value_or(TargetTraits());
   std::map<std::vector<int64_t>, lookup::RecordPtr> by_dims;
-  std::vector<SweptShape> sweeps;
   for (const lookup::RecordPtr& record : records) {
-    const Place there = PlaceOf(record->key.problem, policy);
-    by_dims.emplace(there.values(), record);
-    sweeps.push_back(SweptShapeOf(*record, there, traits, sources));
+    by_dims.emplace(PlaceOf(record->key.problem, policy).values(), record);
   }
   std::vector<std::string> axes;
   for (const auto& [name, value] : place.axes) axes.push_back(name);
-  // A device's own number is known only where the device is: all must answer alike.
-  const int64_t multiprocessors = traits.sm > 0 ? traits.sm_count : 0;
-  auto made = std::make_shared<DeviceGrid>(
-      DeviceGrid{.kernel_name = records.front()->kernel_name,
-                 .kernel_hash = key.kernel_hash,
-                 .target = key.target,
-                 .device_name = key.device_name,
-                 .dtype = key.problem.dtype,
-                 .fixed = place.fixed,
-                 .grid = MakeShapeGrid(std::move(axes), sweeps, multiprocessors)});
+  std::optional<ShapeGrid> grid = ShippedGrid(by_dims, place, axes, sources);
+  if (!grid) grid = GridOfSweeps(records, std::move(axes), policy, traits, sources);
+  auto made = std::make_shared<DeviceGrid>(DeviceGrid{.kernel_name = records.front()->kernel_name,
+                                                      .kernel_hash = key.kernel_hash,
+                                                      .target = key.target,
+                                                      .device_name = key.device_name,
+                                                      .dtype = key.problem.dtype,
+                                                      .fixed = place.fixed,
+                                                      .grid = *std::move(grid)});
   for (const auto& [dims, record] : by_dims) made->records.push_back(record);
   return made;
 }
@@ -305,6 +329,16 @@ std::vector<lookup::SpeakingGrid> ShapeGrids::Speaking(const lookup::Query& quer
          .record_of = [&records = grid->records](size_t shape) { return records[shape]; }});
   }
   return grids;
+}
+
+void ShapeGrids::MakeThoseOfStore() const {
+  for (const auto& [key, family] : families_) {
+    for (const auto& [device, grid] : family) {
+      const std::vector<lookup::RecordPtr>& records = grid->records();
+      const auto ships = [](const auto& record) { return IsShipped(*record); };
+      if (!std::all_of(records.begin(), records.end(), ships)) grid->Get();
+    }
+  }
 }
 
 std::vector<std::shared_ptr<const DeviceGrid>> ShapeGrids::All() const {

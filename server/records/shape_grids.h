@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sweeps behind the records, as grids of shapes: what a look-up chooses from where nobody tuned
-// the problem itself. A daemon makes them when records are read or published, so that no look-up
-// waits for the store; a command that answers one question makes only those that it asks.
+// the problem itself. A daemon makes those of the store's records when these are read or published,
+// so that no look-up waits for the store. Grids that ship are read when they are first asked, and a
+// command that answers one question makes only those that it asks.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "lookup/expectation.h"
 #include "lookup/index.h"
 #include "lookup/record.h"
+#include "server/records/shipped_records.h"
 #include "tuner/transfer/launch_sizes.h"
 #include "tuner/transfer/shape_grid.h"
 
@@ -49,6 +52,8 @@ class ShapeGrids {
     ReadSweep read;
     // How a record's kernel is launched at its problem; null: that is not known.
     std::function<std::shared_ptr<LaunchSizes>(const lookup::Record&)> launches;
+    // The grid that ships with records, if it does; null: none do.
+    std::function<std::optional<ShapeGrid>(const ShippedRecords::GridKey&)> shipped;
   };
 
   // Of records of the kernels' current sources, newest first; more than kGridRecordsMax do not
@@ -69,6 +74,8 @@ class ShapeGrids {
 
   // By kernel and key. Makes those that are not made yet.
   std::vector<std::shared_ptr<const DeviceGrid>> All() const;
+  // Makes those that need the store, so that no look-up waits for it.
+  void MakeThoseOfStore() const;
 
  private:
   // All but the device, then the device.

@@ -1,27 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records that come with the program: what was measured on devices that its makers had, a layer
-// under the store's own. kernels/records/ has the files, tools/renew_records writes them.
+// under the store's own. kernels/records/ has the files, snapshots of one device each;
+// tools/renew_records writes them.
 #pragma once
 
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "db/store.h"
+#include "lookup/place.h"
 #include "lookup/record.h"
+#include "lookup/shipped_files.h"
+#include "lookup/snapshot_lines.h"
+#include "tuner/transfer/shape_grid.h"
 
 namespace tune::server {
 
 // Records of a store are numbered from 1.
 inline bool IsShipped(const lookup::Record& record) { return record.id == 0; }
 
-// Of a file's text, a ListRecordsResponse as JSON. Their ids, and those of their sweeps and trials,
-// are 0: they are in no store here. INVALID_ARGUMENT: it is none, or a record lacks its key.
-absl::StatusOr<std::vector<lookup::Record>> ParseShippedRecords(const std::string& text);
+// TUNE_RECORDS_DIR, else share/tunectl/records of the nearest folder above the program that has it.
+// Empty: there is none.
+std::string ShippedFolder();
 
-// All that were compiled in. INTERNAL: a file that cannot be read, which the tests refuse.
-absl::StatusOr<std::vector<lookup::Record>> LoadShippedRecords();
+// Immutable. Thread-safe. What the files say of a kernel is read each time that it is asked for,
+// and a file's grids are unpacked when the first of them is.
+class ShippedRecords {
+ public:
+  // INVALID_ARGUMENT: one is no snapshot as a daemon lays it out.
+  static absl::StatusOr<std::shared_ptr<const ShippedRecords>> Open(
+      std::vector<lookup::ShippedFile> files);
+  // Of a folder; of "", nothing. Errors as Open's.
+  static absl::StatusOr<std::shared_ptr<const ShippedRecords>> Load(const std::string& folder);
+
+  // Their ids, and those of their sweeps and trials, are 0: they are in no store here.
+  // INVALID_ARGUMENT: one is no record, or lacks what was measured.
+  absl::StatusOr<std::vector<lookup::Record>> All() const;
+  absl::StatusOr<std::vector<lookup::Record>> OfKernel(const std::string& kernel_name) const;
+  // A file is of one device: that of its first record.
+  const lookup::SeenDevices& devices() const { return devices_; }
+
+  // What a grid is of: a record's kernel, source, device and dtype, the dims that must be equal,
+  // and its axes.
+  struct GridKey {
+    const lookup::Record& record;
+    const std::vector<std::pair<std::string, int64_t>>& fixed;
+    const std::vector<std::string>& axes;
+  };
+  // The record as the files have it, or nullopt if they lack it or it cannot be read.
+  std::optional<ShapeGrid> GridOf(const GridKey& key) const;
+
+  // Identifies the files.
+  std::string Digest() const;
+
+ private:
+  struct OfDevice {
+    lookup::ShippedFile file;
+    std::string device;
+    std::string text;  // that the lines point into
+    lookup::LinesByKernel lines;
+    mutable std::once_flag once;  // of what follows
+    mutable std::string whole_text;
+    mutable lookup::LinesByKernel whole;
+  };
+  static const lookup::LinesByKernel& Whole(const OfDevice& one);
+
+  std::vector<std::unique_ptr<OfDevice>> files_;
+  lookup::SeenDevices devices_;
+};
 
 // Those of `shipped` whose workload none of `own` is of, then `own`.
 std::vector<lookup::Record> WithShipped(std::vector<lookup::Record> shipped,

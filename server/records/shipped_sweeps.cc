@@ -2,25 +2,21 @@
 #include "server/records/shipped_sweeps.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "kernels/catalogue.h"
-#include "nlohmann/json.hpp"
+#include "lookup/json_fields.h"
+#include "lookup/shipped_files.h"
 #include "server/records/shipped_records.h"
 
 namespace tune::server {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using lookup::Json;
 
-constexpr size_t kMeasuredFields = 4;  // of a config, after its params
-
-std::string PlaceOf(const std::string& kernel_name, const TrialKey& key) {
-  return absl::StrCat(kernel_name, "\n", key.kernel_hash, "\n", key.device_name, "\n", key.target,
-                      "\n", ToText(key.problem), "\n", static_cast<int>(key.cache_mode));
-}
+constexpr double kLatencyUnit = 10;  // a latency is in tenths of nanoseconds
 
 absl::Status Invalid(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("these are no sweeps: ", why));
@@ -47,27 +43,42 @@ absl::StatusOr<std::vector<ShippedSweeps::Param>> ParamsOf(const Json& json) {
   return params;
 }
 
-absl::Status AddRow(const Json& json, ShippedSweeps::Sweep& sweep) {
-  const size_t count = sweep.params.size();
-  if (json.size() != count + kMeasuredFields) {
-    return Invalid(absl::StrCat("a config has ", json.size(), " fields"));
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const size_t digit = json.at(i).get<size_t>();
-    if (digit >= sweep.params[i].values.size()) {
-      return Invalid(absl::StrCat(sweep.params[i].name, " has no value ", digit));
+absl::Status ReadLatencies(const Json& json, ShippedSweeps::Sweep& sweep) {
+  int64_t tenths = 0;
+  for (const Json& one : json) {
+    const int64_t more = one.get<int64_t>();
+    if (more < 0 || (sweep.rows.empty() && more == 0)) {
+      return Invalid("a config is faster than the one before, or takes no time");
     }
-    sweep.digits.push_back(static_cast<uint16_t>(digit));
+    tenths += more;
+    sweep.rows.push_back(
+        {.latency_ns = static_cast<float>(static_cast<double>(tenths) / kLatencyUnit)});
   }
-  const ShippedSweeps::Row row = {.latency_ns = json.at(count).get<float>(),
-                                  .registers = json.at(count + 1).get<uint32_t>(),
-                                  .static_shared_bytes = json.at(count + 2).get<uint32_t>(),
-                                  .dynamic_shared_bytes = json.at(count + 3).get<uint32_t>()};
-  if (!(row.latency_ns > 0)) return Invalid("a config took no time");
-  if (!sweep.rows.empty() && row.latency_ns < sweep.rows.back().latency_ns) {
-    return Invalid("a config is faster than the one before");
+  return absl::OkStatus();
+}
+
+absl::Status ReadConfigs(const Json& json, ShippedSweeps::Sweep& sweep) {
+  const size_t params = sweep.params.size();
+  if (json.size() != params) return Invalid("there is no text of configs for each param");
+  sweep.digits.resize(params * sweep.rows.size());
+  for (size_t p = 0; p < params; ++p) {
+    const std::string letters = json.at(p).get<std::string>();
+    if (letters.size() != sweep.rows.size()) return Invalid("there is no latency for each config");
+    for (size_t i = 0; i < letters.size(); ++i) {
+      const int place = letters[i] - 'A';
+      if (place < 0 || place >= static_cast<int>(sweep.params[p].values.size())) {
+        return Invalid(absl::StrCat(sweep.params[p].name, " has no value ", place));
+      }
+      sweep.digits[i * params + p] = static_cast<uint16_t>(place);
+    }
   }
-  sweep.rows.push_back(row);
+  return absl::OkStatus();
+}
+
+absl::Status ReadResource(const Json& json, uint32_t ShippedSweeps::Row::*resource,
+                          ShippedSweeps::Sweep& sweep) {
+  if (json.size() > sweep.rows.size()) return Invalid("there are resources of no config");
+  for (size_t i = 0; i < json.size(); ++i) sweep.rows[i].*resource = json[i].get<uint32_t>();
   return absl::OkStatus();
 }
 
@@ -81,8 +92,27 @@ absl::StatusOr<ShippedSweeps::Sweep> SweepOf(const Json& json) {
   }
   ASSIGN_OR_RETURN(sweep.key.problem.dtype, ParseDType(json.at("dtype").get<std::string>()));
   ASSIGN_OR_RETURN(sweep.params, ParamsOf(json.at("params")));
-  for (const Json& one : json.at("configs")) RETURN_IF_ERROR(AddRow(one, sweep));
+  using Row = ShippedSweeps::Row;
+  RETURN_IF_ERROR(ReadLatencies(json.at("latency_tenths"), sweep));
+  RETURN_IF_ERROR(ReadConfigs(json.at("configs"), sweep));
+  RETURN_IF_ERROR(ReadResource(json.at("registers"), &Row::registers, sweep));
+  RETURN_IF_ERROR(ReadResource(json.at("static_shared_bytes"), &Row::static_shared_bytes, sweep));
+  RETURN_IF_ERROR(ReadResource(json.at("dynamic_shared_bytes"), &Row::dynamic_shared_bytes, sweep));
   return sweep;
+}
+
+absl::StatusOr<std::vector<ShippedSweeps::Sweep>> ReadSweeps(
+    const std::vector<absl::string_view>& lines) {
+  std::vector<ShippedSweeps::Sweep> sweeps;
+  try {  // the library tells in no other way that a member is missing
+    for (const absl::string_view line : lines) {
+      ASSIGN_OR_RETURN(ShippedSweeps::Sweep sweep, SweepOf(Json::parse(line.begin(), line.end())));
+      sweeps.push_back(std::move(sweep));
+    }
+  } catch (const Json::exception& error) {
+    return Invalid(error.what());
+  }
+  return sweeps;
 }
 
 }  // namespace
@@ -103,37 +133,61 @@ std::vector<lookup::TimedConfig> ShippedSweeps::Sweep::Configs(size_t limit) con
   return configs;
 }
 
-absl::StatusOr<ShippedSweeps> ShippedSweeps::Parse(const std::vector<std::string_view>& texts) {
-  ShippedSweeps all;
-  try {
-    for (std::string_view text : texts) {
-      const Json file = Json::parse(text);
-      for (const Json& one : file.at("sweeps")) {
-        ASSIGN_OR_RETURN(Sweep sweep, SweepOf(one));
-        all.places_[PlaceOf(sweep.kernel_name, sweep.key)] = all.sweeps_.size();
-        all.sweeps_.push_back(std::move(sweep));
-      }
+absl::StatusOr<std::shared_ptr<const ShippedSweeps>> ShippedSweeps::Parse(
+    std::vector<std::string> texts) {
+  auto sweeps = std::make_shared<ShippedSweeps>();
+  sweeps->texts_ = std::move(texts);
+  for (const std::string& text : sweeps->texts_) {
+    std::optional<lookup::SnapshotLines> split = lookup::SplitSnapshot(text);
+    if (!split) return Invalid("a file is not laid out as a snapshot");
+    lookup::AddLines(std::move(split->by_kernel), sweeps->lines_);
+  }
+  return sweeps;
+}
+
+absl::StatusOr<std::shared_ptr<const ShippedSweeps>> ShippedSweeps::Load(
+    const std::string& folder) {
+  ASSIGN_OR_RETURN(std::vector<lookup::ShippedFile> files,
+                   lookup::ReadShippedFiles(folder, lookup::kSweepsFile));
+  std::vector<std::string> texts;
+  for (const lookup::ShippedFile& file : files) {
+    ASSIGN_OR_RETURN(std::string text, file.Text());
+    texts.push_back(std::move(text));
+  }
+  return Parse(std::move(texts));
+}
+
+absl::StatusOr<const std::vector<ShippedSweeps::Sweep>*> ShippedSweeps::OfKernel(
+    const std::string& kernel_name) const {
+  static const std::vector<Sweep> none;
+  const auto lines = lines_.find(kernel_name);
+  if (lines == lines_.end()) return &none;
+  std::lock_guard lock(mutex_);
+  const auto known = read_.find(kernel_name);
+  if (known != read_.end()) return &known->second;
+  ASSIGN_OR_RETURN(std::vector<Sweep> sweeps, ReadSweeps(lines->second.sweeps));
+  return &(read_[kernel_name] = std::move(sweeps));
+}
+
+absl::StatusOr<const ShippedSweeps::Sweep*> ShippedSweeps::Of(const lookup::Record& record) const {
+  const Sweep* found = nullptr;
+  if (!IsShipped(record)) return found;
+  ASSIGN_OR_RETURN(const std::vector<Sweep>* sweeps, OfKernel(record.kernel_name));
+  const TrialKey& key = record.key;
+  for (const Sweep& sweep : *sweeps) {
+    const TrialKey& of = sweep.key;
+    if (of.kernel_hash == key.kernel_hash && of.device_name == key.device_name &&
+        of.target == key.target && of.problem == key.problem && of.cache_mode == key.cache_mode) {
+      found = &sweep;
     }
-  } catch (const Json::exception& error) {
-    return Invalid(error.what());
   }
-  return all;
+  return found;
 }
 
-absl::StatusOr<ShippedSweeps> ShippedSweeps::Load() {
-  std::vector<std::string_view> texts;
-  for (const RecordsFile& file : CatalogueSweeps()) texts.push_back(file.text);
-  absl::StatusOr<ShippedSweeps> all = Parse(texts);
-  if (!all.ok()) {
-    return absl::InternalError(absl::StrCat("kernels/records/sweeps/: ", all.status().message()));
-  }
-  return all;
-}
-
-const ShippedSweeps::Sweep* ShippedSweeps::Of(const lookup::Record& record) const {
-  if (!IsShipped(record)) return nullptr;
-  const auto found = places_.find(PlaceOf(record.kernel_name, record.key));
-  return found == places_.end() ? nullptr : &sweeps_[found->second];
+std::vector<std::string> ShippedSweeps::kernel_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, lines] : lines_) names.push_back(name);
+  return names;
 }
 
 }  // namespace tune::server

@@ -5,19 +5,21 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "db/store.h"
 #include "lookup/record.h"
+#include "lookup/snapshot_lines.h"
 #include "tuner/trial_key.h"
 #include "tuner/value.h"
 
 namespace tune::server {
 
-// Immutable.
+// Immutable. Thread-safe.
 class ShippedSweeps {
  public:
   struct Param {
@@ -42,29 +44,34 @@ class ShippedSweeps {
     std::vector<lookup::TimedConfig> Configs(size_t limit) const;
   };
 
-  // Of the files' texts:
+  // Of files' texts: snapshots (docs/snapshots.md) with a line for each sweep:
   //
-  //   {"sweeps": [
   //   {"kernel": "softmax", "kernel_hash": "1f09...", "device": "NVIDIA H200", "target": "sm_90a",
   //    "dims": {"rows": 16384, "cols": 2048}, "dtype": "bf16",
   //    "params": [["ROW_THREADS", [32, 64]], ["KEEP", ["floats", "async"]]],
-  //    "configs": [[1, 1, 29455.5, 40, 0, 16384]]}
-  //   ]}
+  //    "configs": ["BA", "AB"], "latency_tenths": [294555, 120],
+  //    "registers": [40, 32], "static_shared_bytes": [0, 0], "dynamic_shared_bytes": [16384, 0]}
   //
-  // A config is the place of each param's value in its list, then the median latency in
-  // nanoseconds, none less than the one before, registers of a thread, static and dynamic shared
-  // memory of a block in bytes. Measured with cold caches. INVALID_ARGUMENT: it is not that.
-  static absl::StatusOr<ShippedSweeps> Parse(const std::vector<std::string_view>& texts);
-  // All that were compiled in. INTERNAL: a file that cannot be read, which the tests refuse.
-  static absl::StatusOr<ShippedSweeps> Load();
+  // There is a text for each param, and in it a letter for each config: "A" is the first of the
+  // param's values. The fastest config comes first. Its median latency is in tenths of nanoseconds,
+  // that of each other is what it takes longer than the one before. Registers are of a thread,
+  // shared memory of a block; they may end before the configs do, and what is missing is 0.
+  // Measured with cold caches. INVALID_ARGUMENT: a file is no snapshot.
+  static absl::StatusOr<std::shared_ptr<const ShippedSweeps>> Parse(std::vector<std::string> texts);
+  // Of a folder; of "", nothing. INVALID_ARGUMENT: a file of it is damaged.
+  static absl::StatusOr<std::shared_ptr<const ShippedSweeps>> Load(const std::string& folder);
 
-  // The sweep that a shipped record is of; null: it came without.
-  const Sweep* Of(const lookup::Record& record) const;
-  const std::vector<Sweep>& sweeps() const { return sweeps_; }
+  // Of a kernel, read when they are first asked for. INVALID_ARGUMENT: they are no sweeps.
+  absl::StatusOr<const std::vector<Sweep>*> OfKernel(const std::string& kernel_name) const;
+  // The sweep that a shipped record is of; null: it came without. INVALID_ARGUMENT: as OfKernel.
+  absl::StatusOr<const Sweep*> Of(const lookup::Record& record) const;
+  std::vector<std::string> kernel_names() const;
 
  private:
-  std::vector<Sweep> sweeps_;
-  std::map<std::string, size_t> places_;  // in sweeps_, by workload and source
+  std::vector<std::string> texts_;  // that the lines point into
+  lookup::LinesByKernel lines_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::vector<Sweep>> read_;  // by kernel; guarded by mutex_
 };
 
 }  // namespace tune::server

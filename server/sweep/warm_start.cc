@@ -184,9 +184,9 @@ absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps&
     if (trust > 0 && !SameKey(other, key)) trusted.push_back({trust, &other, sweep});
   };
   for (const TrialKey& other : keys) add(other, nullptr);
-  for (const ShippedSweeps::Sweep& sweep : shipped.sweeps()) {
-    if (sweep.kernel_name == kernel_name) add(sweep.key, &sweep);
-  }
+  ASSIGN_OR_RETURN(const std::vector<ShippedSweeps::Sweep>* shipped_sweeps,
+                   shipped.OfKernel(kernel_name));
+  for (const ShippedSweeps::Sweep& sweep : *shipped_sweeps) add(sweep.key, &sweep);
   // Stable: of equals the newer comes first, as the store gives them, and what is ours.
   std::stable_sort(trusted.begin(), trusted.end(),
                    [](const Source& a, const Source& b) { return a.trust > b.trust; });

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons that are dead, silent, slow or no daemons, files that are damaged, and forks: a job goes on."""
 import contextlib
+import gzip
 import importlib.util
 import json
 import os
@@ -17,6 +18,7 @@ import unittest.mock
 
 import kit
 import tunectl
+from tunectl import _sources
 
 DEADLINE = 0.25
 # For what a busy test host adds, scheduling and starting a process; and the tries until it was idle enough.
@@ -415,13 +417,28 @@ class Faults(kit.PackageTest):
             thread.join()
         self.assertEqual(len(set(map(id, clients))), 1)
 
-    def test_what_the_package_brings_has_the_records_that_ship(self):
-        """After a change of either: tools/renew_records --bundle."""
-        brought = json.loads((kit.PACKAGE / "tunectl/bundled/snapshot.json").read_text())
-        ships = [record for file in (kit.ROOT / "kernels/records").glob("*.json")
-                 for record in json.loads(file.read_text())["records"]]
-        self.assertEqual(sorted((one["kernel"], one["published_unix_ms"]) for one in brought["records"]),
-                         sorted((one["kernel_name"], one["published_unix_ms"]) for one in ships))
+    def test_the_records_that_ship_are_one_snapshot(self):
+        folder = self.path / "records"
+        folder.mkdir()
+        files = [kit.daemon_bytes([kit.record(0)]), kit.daemon_bytes([kit.record(0, device="NVIDIA H100", config={"THREADS": 256, "PATH": "mma"})])]
+        for name, data in zip(("a", "b"), files, strict=True):
+            (folder / f"{name}.records.json.gz").write_bytes(gzip.compress(data))
+        (folder / "a.sweeps.json.gz").write_bytes(b"nobody reads it here")
+        with unittest.mock.patch.object(_sources, "_bundled_folder", lambda: str(folder)):
+            client = tunectl.open()
+            self.assertEqual((client.source, client.digest), ("bundled", kit.digest_of(b"".join(files))))
+            self.assertEqual(client.best("scale", n=4096, device=kit.H200).match, "exact")
+            self.assertEqual(dict(client.best("scale", n=4096, device="NVIDIA H100")), {"THREADS": 256, "PATH": "mma"})
+            for damaged in (gzip.compress(files[0])[:-9], gzip.compress(b"{}"), b"text"):
+                (folder / "b.records.json.gz").write_bytes(damaged)
+                self.assertEqual(tunectl.open().source, "none")
+
+    def test_what_ships_is_read(self):
+        with unittest.mock.patch.object(_sources, "_bundled_folder", lambda: str(kit.ROOT / "kernels/records")):
+            client = tunectl.open()
+            self.assertEqual(client.source, "bundled")
+            for device in (kit.H200, "NVIDIA H100 80GB HBM3"):
+                self.assertEqual(client.best("attention", seq=4096, device=device).match, "exact")
 
     def test_what_the_package_bundles_is_the_last_resort(self):
         package = self.path / "package/tunectl"

@@ -169,13 +169,14 @@ class Watching(kit.PackageTest):
         self.assertEqual(client.newer_than("").digest, kit.digest_of(data))
 
     def test_what_the_package_brings_is_not_newer_than_what_a_job_has(self):
-        bundled = self.path / "bundled.json"
+        bundled = self.path / "bundled/snapshot.json"
+        bundled.parent.mkdir()
         bundled.write_bytes(kit.snapshot_bytes([kit.record(0, config=FAST)]))
         pinned = self.path / "pinned.json"
         pinned.write_bytes(kit.snapshot_bytes([kit.record(1, n=1024)]))
         os.environ["TUNE_SNAPSHOT"] = str(pinned)
         client = tunectl.open()
-        with unittest.mock.patch.object(_sources, "_bundled_path", lambda: str(bundled)):
+        with unittest.mock.patch.object(_sources, "_bundled_folder", lambda: str(bundled.parent)):
             self.assertEqual(tunectl.open("latest").source, "bundled")
             self.assertIsNone(client.newer_than(client.digest))
             self.assertIsNone(client.newer_than(""))

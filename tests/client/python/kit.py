@@ -99,7 +99,7 @@ class PackageTest(unittest.TestCase):
         from tunectl import _client, _sources
 
         # What the package brings answers nobody here: the tests say what there is.
-        patched = unittest.mock.patch.object(_sources, "_bundled_path", lambda: str(self.path / "no bundle"))
+        patched = unittest.mock.patch.object(_sources, "_bundled_folder", lambda: str(self.path / "no bundle"))
         patched.start()
         self.addCleanup(patched.stop)
 

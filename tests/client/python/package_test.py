@@ -26,7 +26,7 @@ class Wheel(kit.PackageTest):
         folder = tempfile.TemporaryDirectory(prefix="tune-")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        for part in ("client/python", "proto", "kernels/include"):  # a build leaves files beside the source
+        for part in ("client/python", "proto", "kernels/include", "kernels/records"):  # a build leaves files beside the source
             shutil.copytree(kit.ROOT / part, cls.folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
         bundle = cls.folder / "tuned.json"
         bundle.write_bytes(kit.snapshot_bytes([kit.record(1)]))

@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "db/large_store.h"
+#include "kernels/catalogue.h"
 #include "server/records/record_convert.h"
 #include "tests/server/scripted_gpus.h"
 
@@ -247,6 +248,31 @@ TEST_F(RecordBookTest, TheVersionChangesWithTheRecordsAndWithTheDevices) {
   before = book->version();
   workers_->devices().front()->Open().IgnoreError();
   EXPECT_NE(book->version(), before) << "its name is known now, or why it cannot be used";
+}
+
+// The first question about a kernel reads its shipped records; answers are as if all were read.
+TEST_F(RecordBookTest, ABookForOneQuestionAnswersAsADaemons) {
+  std::vector<absl::Status> faults;
+  const Catalogue catalogue = Catalogue::Parse(LoadCatalogue().value(), faults);
+  const auto open = [&](GridsTime time) {
+    return RecordBook::Open(*store_, catalogue, *devices_, solver_, {}, {}, time).value();
+  };
+  const auto daemons = open(GridsTime::kAtOnce);
+  const auto own = open(GridsTime::kWhenAsked);
+  for (const RecordQuery& query : std::vector<RecordQuery>{
+           {.kernel_name = "attention", .dims = {{"seq", 4096}}, .device = "NVIDIA H200"},
+           {.kernel_name = "attention", .dims = {{"seq", 9000}}, .device = "NVIDIA H100 80GB HBM3"},
+           {.kernel_name = "softmax", .dims = {{"rows", 5000}, {"cols", 70000}}, .device = "H200"},
+           {.kernel_name = "gemm", .dims = {{"m", 700}}, .device = "NVIDIA GH200 480GB"}}) {
+    const auto wanted = daemons->Lookup(query);
+    const auto answer = own->Lookup(query);
+    ASSERT_TRUE(wanted.ok() && answer.ok()) << wanted.status() << answer.status();
+    EXPECT_EQ(answer->match, wanted->match);
+    EXPECT_EQ(answer->reason, wanted->reason);
+    EXPECT_EQ(ToText(answer->config), ToText(wanted->config));
+    EXPECT_EQ(answer->expectation.loss, wanted->expectation.loss);
+  }
+  EXPECT_EQ(own->snapshot()->Records().size(), daemons->snapshot()->Records().size());
 }
 
 }  // namespace

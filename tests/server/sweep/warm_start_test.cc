@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -111,16 +113,20 @@ lookup::Record Winner(int64_t id, const TrialKey& key, int64_t threads) {
 }
 
 TEST_F(WarmStartTest, SweepsThatCameWithTheProgramTeachToo) {
-  const auto shipped = ShippedSweeps::Parse({R"({"sweeps": [
-    {"kernel": "copy", "kernel_hash": "hash", "device": "NVIDIA H200", "target": "sm_90a",
-     "dims": {"n": 2048, "mode": 0}, "dtype": "f32", "params": [["THREADS", [64, 128]]],
-     "configs": [[1, 20.5, 32, 0, 0], [0, 41, 16, 0, 0]]},
-    {"kernel": "other", "kernel_hash": "hash", "device": "NVIDIA H200", "target": "sm_90a",
-     "dims": {"n": 2048, "mode": 0}, "dtype": "f32", "params": [["THREADS", [64]]],
-     "configs": [[0, 20, 32, 0, 0]]}]})"});
+  const std::string sweep_of =
+      R"({"kernel":"%s","kernel_hash":"hash","device":"NVIDIA H200","target":"sm_90a",)"
+      R"("dims":{"n":2048,"mode":0},"dtype":"f32","params":[["THREADS",[64,128]]],)"
+      R"("configs":["BA"],"latency_tenths":[205,205],"registers":[32,16],)"
+      R"("static_shared_bytes":[],"dynamic_shared_bytes":[]})";
+  const auto shipped = ShippedSweeps::Parse({absl::StrCat(
+      R"({"format":"tunectl snapshot","version":1,"number":0,)",
+      R"("published_unix_ms":0,"record_count":0,)",
+      "\n\"targets\":{},\n\"kernels\":[],\n\"records\":[],\n\"grids\":[],\n\"sweeps\":[\n",
+      absl::StrReplaceAll(sweep_of, {{"%s", "copy"}}), ",\n",
+      absl::StrReplaceAll(sweep_of, {{"%s", "other"}}), "\n]}\n")});
   ASSERT_TRUE(shipped.ok()) << shipped.status();
   Add(Key(1 << 20), 64, 3000);
-  const auto warm_start = GatherWarmStart(*store_, *shipped, "copy", *kernel_, Key(1024), 100);
+  const auto warm_start = GatherWarmStart(*store_, **shipped, "copy", *kernel_, Key(1024), 100);
   ASSERT_TRUE(warm_start.ok()) << warm_start.status();
   ASSERT_EQ(warm_start->sources.size(), 2u);
   EXPECT_THAT(warm_start->sources[0], HasSubstr("n=2048"));

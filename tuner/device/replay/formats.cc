@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tuner/device/replay/format_readers.h"
-#include "tuner/device/replay/gzip.h"
+#include "base/gzip.h"
 
 namespace tune::replay {
 namespace {

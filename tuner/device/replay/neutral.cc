@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "tuner/device/replay/format_readers.h"
-#include "tuner/device/replay/gzip.h"
+#include "base/gzip.h"
 #include "tuner/expression/expression.h"
 
 namespace tune::replay {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from ._grid import Grid, grids_of
@@ -96,16 +96,34 @@ def _split(data: bytes) -> Optional[tuple[bytes, dict[str, _Lines]]]:
     return (head, lists) if data[place:] == b"}\n" else None
 
 
+def _joined(files: Sequence[bytes]) -> tuple[bytes, dict[str, _Lines]]:
+    """All but the lists of the first file, and the lines of all; of a kernel that several describe, the first's."""
+    lists: dict[str, _Lines] = {name: {} for name in _LISTS}
+    head = b""
+    for file in files:
+        split = _split(file)
+        if split is None:
+            raise SnapshotError("it is no snapshot as a daemon writes it")
+        head = head or split[0]
+        for name, of_kernels in split[1].items():
+            for kernel, lines in of_kernels.items():
+                there = lists[name].setdefault(kernel, [])
+                there += lines if name != "kernels" or not there else []
+    return head, lists
+
+
 class Snapshot:
     """The records and kernels of one file. Where its digest tells that it is whole, as a daemon wrote it,
     what it says of a kernel is read when that is first asked for."""
 
-    def __init__(self, data: bytes, wanted_digest: str = "") -> None:
-        """SnapshotError: damaged, of another version, or not what `wanted_digest` names."""
-        self.digest = digest_of(data)
+    def __init__(self, data: bytes, wanted_digest: str = "", files: Sequence[bytes] = ()) -> None:
+        """`files`: those that ship, of a device each, instead of `data`. They are one snapshot, whose digest is that of
+        all their bytes, and are whole, as gzip's sums tell. SnapshotError: damaged, of another version, or not what
+        `wanted_digest` names."""
+        self.digest = digest_of(b"".join(files) or data)
         if wanted_digest and self.digest != wanted_digest:
             raise SnapshotError(f"its bytes are {self.digest}, not {wanted_digest}")
-        split = _split(data) if wanted_digest else None
+        split = _joined(files) if files else _split(data) if wanted_digest else None
         head, self._lists = split if split is not None else (data, {})
         try:
             parsed = json.loads(head)

@@ -300,15 +300,30 @@ class NodeCache:
             self._folder.keep(self._latest, digest.encode() + b"\n")
 
 
-def _bundled_path() -> str:
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled", "snapshot.json")
+def _bundled_folder() -> str:
+    """Of the package, else of the source tree that it is imported from."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    bundled = os.path.join(package, "bundled")
+    return bundled if os.path.isdir(bundled) else os.path.join(package, *[os.pardir] * 4, "kernels", "records")
 
 
 def _bundled(wish: Wish) -> Snapshot:
-    path = _bundled_path()
-    if not os.path.exists(path):
-        raise SnapshotError("the package bundles no snapshot")
-    return _load(path, wish.digest)
+    """A snapshot that the package was built with, else the records that ship."""
+    folder = _bundled_folder()
+    own = os.path.join(folder, "snapshot.json")
+    if os.path.exists(own):
+        return _load(own, wish.digest)
+    import gzip
+    import zlib
+
+    try:
+        paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".records.json.gz")]
+        files = [gzip.decompress(read_file(path, BYTES_MAX)) for path in paths]
+    except (OSError, EOFError, zlib.error) as error:
+        raise SnapshotError(f"{folder}: {error}") from None
+    if not files:
+        raise SnapshotError("the package bundles no records")
+    return Snapshot(b"", wish.digest, files)
 
 
 def _folder_is_of(address: str) -> bool:
@@ -358,7 +373,7 @@ def find(wish: Wish, address: str, cache_dir: str, deadline: float, ask_daemon: 
             tries.append(("cache", lambda: _from_cache(wish, cache, math.inf)))
         tries.append(("bundled", lambda: _bundled(wish)))
     folders = {"file": os.path.dirname(os.path.abspath(wish.path)) if wish.path and number is None else folder,
-               "bundled": os.path.dirname(_bundled_path())}
+               "bundled": _bundled_folder()}
     notes: list[str] = []
     for source, load in tries:
         try:

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tuner/device/replay/gzip.h"
+#include "base/gzip.h"
 
 namespace tune::replay {
 namespace {
@@ -143,6 +143,9 @@ TEST(FormatsTest, GzipIsRecognised) {
   EXPECT_THAT(cut.status().message(), HasSubstr("a.json.gz: damaged"));
   EXPECT_FALSE(Gunzip(Gzip(std::string(1000, 'x')), 10).ok());
   EXPECT_EQ(*Gunzip(packed + Gzip("more"), 1 << 20), kCache + std::string("more"));
+  const std::string text = std::string(100'000, 'x') + "end" + std::string(100'000, 'y');
+  EXPECT_EQ(*GunzipUntil(Gzip(text), "end", 1 << 20), text.substr(0, 100'000));
+  EXPECT_EQ(*GunzipUntil(Gzip(text), "none", 1 << 20), text);
 }
 
 TEST(FormatsTest, ADefinitionGivesValuesAndConstraints) {

@@ -9,9 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
-#include "client/libtune/snapshot_json.h"
+#include "lookup/snapshot_json.h"
 
-namespace tune::library {
+namespace tune::lookup {
 namespace {
 
 // Reads from the front of a line. Each part is there as it is asked for, or nothing is read.
@@ -122,7 +122,6 @@ bool IsNew(const Entries& entries, const std::string& name) {
 
 bool ReadKey(Cursor& line, TrialKey& key, std::string& dtype) {
   absl::string_view cache_mode;
-  absl::string_view compiler;
   auto& dims = key.problem.dims;
   const bool read = line.Skip("\"hard\":{\"kernel_hash\":") && line.Text(key.kernel_hash) &&
                     line.Skip(",\"target\":") && line.Text(key.target) &&
@@ -134,7 +133,7 @@ bool ReadKey(Cursor& line, TrialKey& key, std::string& dtype) {
                     line.Skip(",\"cache_mode\":") && line.Text(cache_mode) &&
                     (!line.Skip(",\"include_digest\":") || line.Text(key.include_digest)) &&
                     line.Skip("},\"soft\":{\"driver\":") && line.Text(key.driver) &&
-                    line.Skip(",\"compiler\":") && line.Text(compiler) && line.Skip("},");
+                    line.Skip(",\"compiler\":") && line.Text(key.compiler) && line.Skip("},");
   key.cache_mode = cache_mode == ToText(CacheMode::kWarm) ? CacheMode::kWarm : CacheMode::kCold;
   return read;
 }
@@ -148,10 +147,8 @@ bool ReadLatency(Cursor& line, Measurement& measured) {
 
 // False: it is laid out otherwise.
 bool ReadAsWritten(Cursor line, SnapshotRecord& record) {
-  lookup::Record& row = record.row;
+  Record& row = record.row;
   auto& config = row.trial.config.entries;
-  double default_latency_ns = 0;
-  absl::string_view binary;
   std::string dtype;
   const bool read =
       line.Skip("{\"id\":") && line.Integer(row.id) && line.Skip(",\"kernel\":") &&
@@ -161,11 +158,12 @@ bool ReadAsWritten(Cursor line, SnapshotRecord& record) {
       }) &&
       line.Skip(",\"confidence\":") && line.Text(record.evidence.confidence) && line.Skip(",") &&
       ReadLatency(line, row.trial.measurement) && line.Skip("\"default_latency_ns\":") &&
-      line.Number(default_latency_ns) && line.Skip(",\"published_unix_ms\":") &&
+      line.Number(row.default_latency_ns) && line.Skip(",\"published_unix_ms\":") &&
       line.Integer(row.published_unix_ms) && line.Skip(",\"binary_sha256\":") &&
-      line.Text(binary) && (!line.Skip(",\"artifact\":") || line.Text(row.artifact)) &&
-      line.Skip(",\"evidence\":") && line.Text(record.evidence.digest) && line.Skip("}") &&
-      line.at_end();
+      line.Text(row.trial.resources.binary_sha256) &&
+      (!line.Skip(",\"artifact\":") || line.Text(row.artifact)) && line.Skip(",\"evidence\":") &&
+      line.Text(record.evidence.digest) &&
+      (line.Skip(kMeasuredMember) || (line.Skip("}") && line.at_end()));
   if (read) SetDType(dtype, record);
   return read;
 }
@@ -180,4 +178,4 @@ absl::StatusOr<SnapshotRecord> ReadRecordLine(absl::string_view line) {
   return ReadRecord(json);
 }
 
-}  // namespace tune::library
+}  // namespace tune::lookup

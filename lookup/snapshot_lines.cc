@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/libtune/snapshot_lines.h"
+#include "lookup/snapshot_lines.h"
+
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -7,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace tune::library {
+namespace tune::lookup {
 namespace {
 
 constexpr absl::string_view kNone = absl::string_view();
@@ -33,8 +35,7 @@ absl::string_view KernelOfRecord(absl::string_view line) {
 // The next list of the file, by kernel; false: it is not laid out so.
 bool TakeList(absl::string_view& rest, absl::string_view name,
               absl::string_view (*kernel_of)(absl::string_view),
-              std::vector<absl::string_view> KernelLines::*list,
-              std::map<std::string, KernelLines>& by_kernel) {
+              std::vector<absl::string_view> KernelLines::*list, LinesByKernel& by_kernel) {
   if (!absl::ConsumePrefix(&rest, absl::StrCat(",\n\"", name, "\":["))) return false;
   if (absl::ConsumePrefix(&rest, "]")) return true;
   const size_t end = rest.find("\n]");
@@ -67,9 +68,24 @@ std::optional<SnapshotLines> SplitSnapshot(absl::string_view data) {
       TakeList(rest, "records", KernelOfRecord, &KernelLines::records, split.by_kernel) &&
       // Files of older daemons have no grids.
       (rest == "}\n" ||
-       TakeList(rest, "grids", KernelOfGrid, &KernelLines::grids, split.by_kernel));
+       TakeList(rest, "grids", KernelOfGrid, &KernelLines::grids, split.by_kernel)) &&
+      (rest == "}\n" ||
+       TakeList(rest, "sweeps", KernelOfGrid, &KernelLines::sweeps, split.by_kernel));
   if (!is_whole || rest != "}\n") return std::nullopt;
   return split;
 }
 
-}  // namespace tune::library
+void AddLines(LinesByKernel more, LinesByKernel& all) {
+  const auto add = [](const auto& lines, auto& to) {
+    to.insert(to.end(), lines.begin(), lines.end());
+  };
+  for (auto& [name, lines] : more) {
+    KernelLines& kernel = all[name];
+    if (kernel.kernels.empty()) kernel.kernels = std::move(lines.kernels);
+    add(lines.records, kernel.records);
+    add(lines.grids, kernel.grids);
+    add(lines.sweeps, kernel.sweeps);
+  }
+}
+
+}  // namespace tune::lookup

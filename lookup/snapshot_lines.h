@@ -11,21 +11,27 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tune::library {
+namespace tune::lookup {
 
 // They point into the file's bytes, as do all lines here.
 struct KernelLines {
   std::vector<absl::string_view> kernels;  // of one name: one
   std::vector<absl::string_view> records;
   std::vector<absl::string_view> grids;
+  std::vector<absl::string_view> sweeps;  // in a file of sweeps that ship
 };
+
+using LinesByKernel = std::map<std::string, KernelLines>;
 
 struct SnapshotLines {
   std::string head;  // all but the lists, as JSON
-  std::map<std::string, KernelLines> by_kernel;
+  LinesByKernel by_kernel;
 };
 
 // Nothing: it is not laid out so.
 std::optional<SnapshotLines> SplitSnapshot(absl::string_view data);
 
-}  // namespace tune::library
+// Adds what another file says. A kernel that both describe is as the first has it.
+void AddLines(LinesByKernel more, LinesByKernel& all);
+
+}  // namespace tune::lookup
