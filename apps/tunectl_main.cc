@@ -44,7 +44,7 @@ tune::server::StoreUse StoreUseFor(tune::client::Need need) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // What gRPC has to say of a connection, client/connect/tls_probe.h says in a sentence.
+  // Silences gRPC: client/connect/tls_probe.h explains in a sentence why a connection failed.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   return tune::client::RunTunectl(
       argc, argv,

@@ -14,7 +14,7 @@ namespace tune::library {
 
 using lookup::Json;
 
-// Those of a header, of any version. Its number.
+// Returns the number of a snapshot from its header, whatever its version.
 absl::StatusOr<int64_t> ReadHeader(const Json& json);
 absl::StatusOr<Target> ReadTarget(const std::string& name, const Json& json);
 absl::StatusOr<KernelRules> ReadKernel(const Json& json);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -167,9 +168,12 @@ absl::StatusOr<SnapshotPtr> Bundled(const Wish& wish) {
   const std::string folder = BundleFolder();
   const std::string own = absl::StrCat(folder, "/snapshot.json");
   if (access(own.c_str(), F_OK) == 0) return Load(own, wish.digest);
-  ASSIGN_OR_RETURN(
-      const std::vector<lookup::ShippedFile> files,
-      lookup::ReadShippedFiles(absl::StrCat(folder, "/records"), lookup::kRecordsFile));
+  const char* const named = std::getenv("TUNE_RECORDS_DIR");
+  ASSIGN_OR_RETURN(const std::vector<lookup::ShippedFile> files,
+                   lookup::ReadShippedFiles(named != nullptr && *named != '\0'
+                                                ? std::string(named)
+                                                : absl::StrCat(folder, "/records"),
+                                            lookup::kRecordsFile));
   if (files.empty()) return absl::NotFoundError("the library has no records beside it");
   std::vector<std::string> texts;
   for (const lookup::ShippedFile& file : files) {

@@ -35,16 +35,17 @@ TEST_F(StoreTest, FastestOfKeyGivesConfigsByTheirNewestSearchTrial) {
   append(5, 10, Outcome::kOk, TrialPurpose::kSearch);
   append(5, 10, Outcome::kFaulted, TrialPurpose::kSearch);
   std::vector<double> latencies;
-  for (const lookup::TimedConfig& one : store.FastestOfKey(key, 10).value()) {
+  const std::vector<lookup::TimedConfig> fastest = store.FastestOfKey(key, 10).value();
+  for (const lookup::TimedConfig& one : fastest) {
     latencies.push_back(one.latency_ns_median);
   }
   EXPECT_THAT(latencies, ElementsAre(200, 300));
   EXPECT_EQ(store.FastestOfKey(key, 1).value().size(), 1u);
-  const lookup::TimedConfig fastest = store.FastestOfKey(key, 1).value()[0];
-  EXPECT_EQ(fastest.config, MakeTrial(sweep_.id, 1).config);
-  EXPECT_EQ(fastest.registers, 1);
-  EXPECT_EQ(fastest.static_shared_bytes, 10);
-  EXPECT_EQ(fastest.dynamic_shared_bytes, 100);
+  const lookup::TimedConfig best = store.FastestOfKey(key, 1).value()[0];
+  EXPECT_EQ(best.config, MakeTrial(sweep_.id, 1).config);
+  EXPECT_EQ(best.registers, 1);
+  EXPECT_EQ(best.static_shared_bytes, 10);
+  EXPECT_EQ(best.dynamic_shared_bytes, 100);
   EXPECT_THAT(store.FastestOfKey(MakeTrialKey("unknown"), 10).value(), IsEmpty());
 }
 

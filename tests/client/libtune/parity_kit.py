@@ -16,6 +16,10 @@ FIELDS = ("match", "reason", "kernel", "device", "target", "dims", "dtype", "lat
 
 
 class ParityTest(kit.PackageTest):
+    def setUp(self):
+        super().setUp()
+        os.environ["TUNE_RECORDS_DIR"] = str(self.path / "none")  # not those beside the library
+
     def assert_alike(self, client, theirs, kernel, **question):
         try:
             expected = theirs.best(kernel, **question)

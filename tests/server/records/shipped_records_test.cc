@@ -168,7 +168,8 @@ class ShippedFiles : public testing::Test {
     records_ = shipped_->All().value();
     ASSERT_FALSE(records_.empty()) << "share/tunectl/records is not there";
     auto kernels = std::make_shared<Knowledge::Kernels>();
-    for (const CatalogueEntry& entry : LoadCatalogue().value()) {
+    const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+    for (const CatalogueEntry& entry : catalogue) {
       (*kernels)[entry.name] =
           Kernel::Create(entry.spec_name, entry.spec_text, entry.files).value();
       policies_.push_back(PolicyOf(entry.name, *kernels->at(entry.name), ""));
@@ -224,7 +225,8 @@ TEST_F(ShippedFiles, HaveTheGridsThatTheirSweepsMake) {
   EXPECT_EQ(missing, 0);
   EXPECT_TRUE(text == SnapshotText(KnowledgeWith(nullptr), kBytesMax).value());
   // And the kernels: each file has the lines that a daemon writes.
-  for (const auto& file : lookup::ReadShippedFiles(ShippedFolder(), lookup::kRecordsFile).value()) {
+  const auto files = lookup::ReadShippedFiles(ShippedFolder(), lookup::kRecordsFile).value();
+  for (const lookup::ShippedFile& file : files) {
     const std::string text_of_file = file.Text().value();
     const size_t kernels = text_of_file.find(",\n\"kernels\":");
     const size_t records = text_of_file.find(",\n\"records\":");

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "kernels/catalogue.h"
 #include "tuner/device/replay/formats.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/kernel/launch_sizes_of.h"
@@ -70,10 +71,16 @@ inline absl::StatusOr<replay::Recording> ReadRecordingAt(const std::filesystem::
 
 // A kernel of the catalogue, or the one in Triton of the examples.
 inline absl::StatusOr<std::shared_ptr<const Kernel>> RecordedKernel(const std::string& name) {
-  const std::filesystem::path project = TUNE_PROJECT_DIR;
-  const std::filesystem::path folder = name == "triton-matmul"
-                                           ? project / "docs/examples/triton_matmul"
-                                           : project / "kernels" / name;
+  if (name != "triton-matmul") {
+    ASSIGN_OR_RETURN(const std::vector<CatalogueEntry> catalogue, LoadCatalogue());
+    for (const CatalogueEntry& entry : catalogue) {
+      if (entry.name != name) continue;
+      return Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+    }
+    return absl::NotFoundError(absl::StrCat("the catalogue has no ", name));
+  }
+  const std::filesystem::path folder =
+      std::filesystem::path(TUNE_PROJECT_DIR) / "docs/examples/triton_matmul";
   std::string spec;
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
