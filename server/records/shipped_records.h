@@ -36,7 +36,7 @@ class ShippedRecords {
   // INVALID_ARGUMENT: one is no snapshot as a daemon lays it out.
   static absl::StatusOr<std::shared_ptr<const ShippedRecords>> Open(
       std::vector<lookup::ShippedFile> files);
-  // Of a folder; of "", nothing. Errors as Open's.
+  // Loads the files of a folder; the folder "" has none. Errors: see Open.
   static absl::StatusOr<std::shared_ptr<const ShippedRecords>> Load(const std::string& folder);
 
   // Their ids, and those of their sweeps and trials, are 0: they are in no store here.

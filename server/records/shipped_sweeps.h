@@ -58,7 +58,7 @@ class ShippedSweeps {
   // shared memory of a block; they may end before the configs do, and what is missing is 0.
   // Measured with cold caches. INVALID_ARGUMENT: a file is no snapshot.
   static absl::StatusOr<std::shared_ptr<const ShippedSweeps>> Parse(std::vector<std::string> texts);
-  // Of a folder; of "", nothing. INVALID_ARGUMENT: a file of it is damaged.
+  // Loads the files of a folder; the folder "" has none. INVALID_ARGUMENT: a file of it is damaged.
   static absl::StatusOr<std::shared_ptr<const ShippedSweeps>> Load(const std::string& folder);
 
   // Of a kernel, read when they are first asked for. INVALID_ARGUMENT: they are no sweeps.

@@ -72,7 +72,8 @@ class KernelFolders(kit.PackageTest):
             ours, catalogues = (json.loads(subprocess.run(
                 [TUNECTL, "kernel", "show", kernel, "--json"], env=environ, capture_output=True, text=True, check=True,
                 timeout=240).stdout) for kernel in (spec, name))
-            self.assertEqual(ours["spec"], catalogues["spec"], "of the folder, and compiled in")
+            for part in ("spec", "source_text"):
+                self.assertEqual(ours[part], catalogues[part], "of the folder, and compiled in")
             headers = re.search(r"^headers: (\[[^]]*\])", read_kernel(str(spec))[0], re.MULTILINE).group(1)
             self.assertEqual(json.loads(headers), ours["spec"]["headers"])
 
