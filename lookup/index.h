@@ -19,13 +19,7 @@
 
 namespace tune::lookup {
 
-// How a dim of a problem must match that of a record.
-enum class DimMatch {
-  kNearest,   // any value may answer, the nearest first
-  kExact,     // only the same value
-  kBucketed,  // the same up to the next power of two counts as a hit
-  kIgnored,   // does not matter
-};
+using tune::DimMatch;
 
 // The rules by which an index matches records of one kernel. A kernel or dim without a policy is
 // kNearest.

@@ -39,6 +39,14 @@ absl::StatusOr<DType> ParseDType(const std::string& text);
 // The C++ type a kernel sees: "float", "__nv_bfloat16", ...
 std::string CppName(DType dtype);
 
+// How a dim of a problem must match that of a record.
+enum class DimMatch {
+  kNearest,   // any value may answer, the nearest first
+  kExact,     // only the same value
+  kBucketed,  // the same up to the next power of two counts as a hit
+  kIgnored,   // does not matter
+};
+
 struct Problem {
   // In the spec's order, every dim of the spec.
   std::vector<std::pair<std::string, int64_t>> dims;

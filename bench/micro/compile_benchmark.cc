@@ -26,6 +26,7 @@
 #include "base/status_macros.h"
 #include "kernels/catalogue.h"
 #include "nlohmann/json.hpp"
+#include "server/wire/spec.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/strategies/strategy.h"
@@ -104,7 +105,7 @@ json Figures(std::vector<double> milliseconds) {
 // Null: the kernel is for other targets.
 absl::StatusOr<json> Measure(const CatalogueEntry& entry, Compiler& compiler,
                              const TargetTraits& traits, const Flags& flags) {
-  ASSIGN_OR_RETURN(auto kernel, Kernel::Create(entry.spec_name, entry.spec_text, entry.files));
+  ASSIGN_OR_RETURN(auto kernel, server::ReadKernel(entry.spec_name, entry.spec_text, entry.files));
   if (!kernel->RunsOn(flags.target) || kernel->language() != Language::kCuda) return json(nullptr);
   ASSIGN_OR_RETURN(const Problem problem, kernel->MakeProblem({}, "", flags.target));
   ASSIGN_OR_RETURN(const std::vector<Config> configs, ConfigsOf(*kernel, problem, traits, flags));

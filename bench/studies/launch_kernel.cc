@@ -30,6 +30,7 @@
 #include "base/status_macros.h"
 #include "kernels/catalogue.h"
 #include "nlohmann/json.hpp"
+#include "server/wire/spec.h"
 #include "tuner/device/cuda/activity_clock.h"
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/graph_clock.h"
@@ -338,7 +339,7 @@ class Bench {
       return absl::NotFoundError(absl::StrCat("no kernel ", options_.kernel));
     }
     ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel,
-                     Kernel::Create(entry->spec_name, entry->spec_text, entry->files));
+                     server::ReadKernel(entry->spec_name, entry->spec_text, entry->files));
     ASSIGN_OR_RETURN(TargetTraits traits, TargetTraitsFor(TargetOf(context_->sm)));
     traits.max_threads_per_block = context_->max_threads_per_block;
     traits.max_shared_bytes = context_->max_shared_bytes;

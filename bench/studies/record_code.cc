@@ -25,6 +25,7 @@
 #include "lookup/shipped_files.h"
 #include "nlohmann/json.hpp"
 #include "server/records/shipped_records.h"
+#include "server/wire/spec.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 #include "tuner/kernel/kernel.h"
@@ -40,7 +41,7 @@ absl::StatusOr<Kernels> LoadKernels() {
   Kernels kernels;
   for (const CatalogueEntry& entry : catalogue) {
     ASSIGN_OR_RETURN(kernels[entry.name],
-                     Kernel::Create(entry.spec_name, entry.spec_text, entry.files));
+                     server::ReadKernel(entry.spec_name, entry.spec_text, entry.files));
   }
   return kernels;
 }

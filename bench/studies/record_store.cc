@@ -18,6 +18,7 @@
 #include "db/rows.h"
 #include "db/statement.h"
 #include "db/store.h"
+#include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::db {
@@ -78,7 +79,8 @@ absl::StatusOr<std::vector<KernelRow>> MakeKernels() {
                   .spec_name = name + ".textproto",
                   .spec_text = absl::StrReplaceAll(kSpec, {{"@name", name}}),
                   .files = {{"scale.cu", kSource}}};
-    ASSIGN_OR_RETURN(const auto kernel, Kernel::Create(row.spec_name, row.spec_text, row.files));
+    ASSIGN_OR_RETURN(const auto kernel,
+                     server::ReadKernel(row.spec_name, row.spec_text, row.files));
     row.hash = kernel->hash();
     kernels.push_back(std::move(row));
   }

@@ -38,7 +38,7 @@ absl::StatusOr<SamplePolicy> PolicyOf(const v1::MeasureRequest& request) {
 absl::Status ChooseBest(const RecordBook& records, const Cancelled& cancelled, BenchCase& item) {
   const Workload& workload = item.workload;
   const DeviceStatus& device = workload.device.view.status;
-  const std::string& name = workload.kernel().spec().name();
+  const std::string& name = workload.kernel().spec().name;
   absl::StatusOr<RecordAnswer> answer =
       records.Lookup(QueryFor(workload.kernel(), workload.problem, device.id), cancelled);
   const bool unknown = answer.ok() ? answer->record == nullptr : absl::IsNotFound(answer.status());
@@ -69,7 +69,7 @@ void Describe(const BenchCase& item, const std::string& device_id, const WorkerE
               v1::MeasureResponse& response) {
   const Workload& workload = item.workload;
   *response.mutable_problem() = ToProto(workload.problem);
-  response.set_kernel_name(workload.kernel().spec().name());
+  response.set_kernel_name(workload.kernel().spec().name);
   response.set_kernel_hash(workload.kernel().hash());
   response.set_device_id(device_id);
   response.set_device_name(evaluator.device().name);

@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<Entry>> ResolveEntries(const v1::RunComparisonRequest
           .kernel_name = wanted.kernel_name(),
           .kernel_source = wanted.has_kernel_source() ? &wanted.kernel_source() : nullptr};
       ASSIGN_OR_RETURN(entry.named, ResolveKernel(kernel, catalogue));
-      if (entry.label.empty()) entry.label = entry.named.kernel->spec().name();
+      if (entry.label.empty()) entry.label = entry.named.kernel->spec().name;
     }
     if (entry.label.size() > kLabelMax) {
       return absl::InvalidArgumentError(
@@ -117,7 +117,7 @@ absl::Status ChooseConfig(const v1::ComparisonEntry& request, const RecordBook& 
     ASSIGN_OR_RETURN(item.config, CompleteConfig(workload, FromProto(request.config())));
     return absl::OkStatus();
   }
-  RecordQuery query{.kernel_name = workload.kernel().spec().name(),
+  RecordQuery query{.kernel_name = workload.kernel().spec().name,
                     .dtype = ToText(workload.problem.dtype),
                     .device = workload.device.view.status.id,
                     .kernel_hash = workload.kernel().hash()};

@@ -139,7 +139,7 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     row.place = static_cast<uint32_t>(place);
     row.label = item.label;
     row.kernel_hash = item.peer ? "" : kernel.hash();
-    row.kernel_name = item.peer ? item.label : kernel.spec().name();
+    row.kernel_name = item.peer ? item.label : kernel.spec().name;
     row.language = item.peer ? item.peer->language() : ToText(kernel.language());
     row.compiler = item.peer ? item.peer->versions() : "";
     row.problem = item.workload.problem;

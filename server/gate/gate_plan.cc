@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
 #include "server/wire/nouns.h"
+#include "server/wire/spec.h"
 #include "server/workload/workload.h"
 
 namespace tune::server {
@@ -88,8 +89,8 @@ absl::StatusOr<BaselineHashes> FindBaseline(const std::string& name, db::Store& 
 absl::StatusOr<GateSide> SideOf(NamedKernel named, const Dims& dims, const std::string& dtype,
                                 const DeviceChoice& device) {
   Dims own;
-  for (const v1::Dim& dim : named.kernel->spec().dims()) {
-    if (auto it = dims.find(dim.name()); it != dims.end()) own.insert(*it);
+  for (const DimSpec& dim : named.kernel->spec().dims) {
+    if (auto it = dims.find(dim.name); it != dims.end()) own.insert(*it);
   }
   ASSIGN_OR_RETURN(Workload workload, ResolveWorkload(std::move(named), own, dtype, device));
   return GateSide{std::move(workload.named), std::move(workload.problem)};
@@ -106,8 +107,7 @@ absl::StatusOr<GateSide> BaselineSide(const BaselineHashes& baseline, const std:
   }
   ASSIGN_OR_RETURN(db::KernelRow row, store.GetKernel(it->second));
   NamedKernel named{.spec_name = row.spec_name};
-  ASSIGN_OR_RETURN(named.kernel,
-                   Kernel::Create(row.spec_name, row.spec_text, row.files, name_space));
+  ASSIGN_OR_RETURN(named.kernel, ReadKernel(row.spec_name, row.spec_text, row.files, name_space));
   return SideOf(std::move(named), dims, dtype, device);
 }
 
@@ -177,7 +177,7 @@ absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store&
     RETURN_IF_ERROR(CheckShare("a tolerance", entry.tolerance(), 1));
     GateSubject subject{.tolerance = entry.tolerance() > 0 ? entry.tolerance() : -1};
     ASSIGN_OR_RETURN(NamedKernel head, ParseKernelSource(entry.head(), name_space));
-    const std::string name = head.kernel->spec().name();
+    const std::string name = head.kernel->spec().name;
     Dims head_dims = dims;
     if (run.kind != db::GateKind::kHistory) {
       if (request.baseline().empty()) {
@@ -194,8 +194,8 @@ absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store&
   }
   RETURN_IF_ERROR(CheckDimsKnown(dims, plan.subjects));
   const size_t kernels = plan.subjects.size();
-  run.job.subject = kernels == 1 ? plan.subjects[0].head.kernel().spec().name()
-                                 : absl::StrCat(kernels, " kernels");
+  run.job.subject =
+      kernels == 1 ? plan.subjects[0].head.kernel().spec().name : absl::StrCat(kernels, " kernels");
   if (!run.base_label.empty()) {
     absl::StrAppend(&run.job.subject, ", ", run.head_label, " against ", run.base_label);
   }

@@ -195,7 +195,7 @@ absl::Status GateRun::Plan() {
     Candidate& candidate = candidates_.emplace_back();
     db::GateKernelRow& row = candidate.row;
     const GateSide& first = subject.base ? *subject.base : subject.head;
-    row.name = NameIn(plan_.name_space, subject.head.kernel().spec().name());
+    row.name = NameIn(plan_.name_space, subject.head.kernel().spec().name);
     row.head_kernel_hash = subject.head.kernel().hash();
     row.problem = first.problem;
     row.tolerance = subject.tolerance;

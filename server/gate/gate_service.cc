@@ -220,7 +220,7 @@ grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* 
       ASSIGN_OR_RETURN(const NamedKernel named, ParseKernelSource(source));
       RETURN_IF_ERROR(store_.PutKernel(ToRow(named)));
       const db::BaselineRow row{.name = request->name(),
-                                .kernel_name = named.kernel->spec().name(),
+                                .kernel_name = named.kernel->spec().name,
                                 .kernel_hash = named.kernel->hash(),
                                 .label = request->label().substr(0, 200),
                                 .set_unix_ms = absl::ToUnixMillis(absl::Now())};

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/near_name.h"
 #include "server/rpc/error_detail.h"
+#include "server/wire/spec.h"
 
 namespace tune::server {
 
@@ -16,10 +17,10 @@ Catalogue Catalogue::Parse(const std::vector<CatalogueEntry>& entries,
   Catalogue catalogue;
   for (const CatalogueEntry& entry : entries) {
     absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
-        Kernel::Create(entry.spec_name, entry.spec_text, entry.files, kOperatorsOrigin);
-    if (kernel.ok() && (*kernel)->spec().name() != entry.name) {
+        ReadKernel(entry.spec_name, entry.spec_text, entry.files, kOperatorsOrigin);
+    if (kernel.ok() && (*kernel)->spec().name != entry.name) {
       kernel = absl::InvalidArgumentError(absl::StrCat(entry.spec_name, ": the kernel is named '",
-                                                       (*kernel)->spec().name(), "', its folder '",
+                                                       (*kernel)->spec().name, "', its folder '",
                                                        entry.name, "'"));
     }
     if (!kernel.ok()) {

@@ -14,6 +14,7 @@
 #include "server/kernels/source_findings.h"
 #include "server/supervision/compile_check.h"
 #include "server/wire/nouns.h"
+#include "server/wire/spec.h"
 
 namespace tune::server {
 namespace {
@@ -134,7 +135,7 @@ v1::Kernel ToProto(const Kernel& kernel, const std::set<std::string>& targets,
                    const std::map<std::string, int64_t>& dims, const std::string& dtype,
                    SpaceSolver& solver, const Cancelled& cancelled) {
   v1::Kernel proto;
-  *proto.mutable_spec() = kernel.spec();
+  *proto.mutable_spec() = ToProto(kernel.spec());
   proto.set_hash(kernel.hash());
   for (const std::string& target : targets) {
     if (!kernel.RunsOn(target)) continue;

@@ -53,7 +53,7 @@ std::vector<std::string> KernelService::TargetsPreferred() {
 
 v1::Kernel KernelService::Describe(const Kernel& kernel, const Cancelled& cancelled) {
   const std::set<std::string> targets = TargetsShown();
-  const std::string key = absl::StrCat(kernel.spec().name(), " ", absl::StrJoin(targets, " "));
+  const std::string key = absl::StrCat(kernel.spec().name, " ", absl::StrJoin(targets, " "));
   {
     std::lock_guard lock(mutex_);
     if (auto it = described_.find(key); it != described_.end()) return it->second;
@@ -82,7 +82,7 @@ grpc::ServerUnaryReactor* KernelService::GetKernel(grpc::CallbackServerContext* 
   const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(NamedKernel named, catalogue_.Find(request->name()));
     *response = Describe(*named.kernel, cancelled);
-    response->set_source_text(named.kernel->files().at(named.kernel->spec().source()));
+    response->set_source_text(named.kernel->files().at(named.kernel->spec().source));
     response->set_readme(named.readme);
     return absl::OkStatus();
   };

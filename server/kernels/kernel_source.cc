@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "server/kernels/allocation_limit.h"
 #include "server/rpc/error_detail.h"
+#include "server/wire/spec.h"
 
 namespace tune::server {
 namespace {
@@ -50,7 +51,7 @@ absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source,
   const std::map<std::string, std::string> files(source.files().begin(), source.files().end());
   bool ended = false;
   const absl::Status parsed = RunWithin(kParsedBytesMax + 3 * bytes, [&]() -> absl::Status {
-    auto kernel = Kernel::Create(named.spec_name, source.spec_text(), files, name_space);
+    auto kernel = ReadKernel(named.spec_name, source.spec_text(), files, name_space);
     if (kernel.ok()) named.kernel = *std::move(kernel);
     ended = true;
     return kernel.status();

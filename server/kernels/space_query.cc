@@ -37,7 +37,7 @@ absl::StatusOr<std::string> ChooseTarget(const Kernel& kernel, const std::string
     if (kernel.RunsOn(target)) return target;
   }
   return absl::InvalidArgumentError(absl::StrCat("no device of this host runs kernel '",
-                                                 kernel.spec().name(),
+                                                 kernel.spec().name,
                                                  "': name a target, such as --target sm_90a"));
 }
 

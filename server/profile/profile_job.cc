@@ -125,7 +125,7 @@ absl::Status ProfileJob::AddBest(const Cancelled& cancelled) {
   if (!answer.ok() || answer->record == nullptr || answer->match != lookup::Match::kExact) {
     return absl::NotFoundError(absl::StrCat("no record of this problem on ", key_.device_name,
                                             " yet; tune it with `tunectl sweep ",
-                                            workload_.kernel().spec().name(), "` first"));
+                                            workload_.kernel().spec().name, "` first"));
   }
   const lookup::Record& record = *answer->record;
   const bool measured_here = !IsShipped(record) && record.key.driver == key_.driver;
@@ -146,7 +146,7 @@ absl::Status ProfileJob::AddTop(uint32_t count) {
   if (fastest.empty()) {
     return absl::NotFoundError(absl::StrCat(
         "no config of this problem was tried on ", key_.device_name, " with ", key_.compiler,
-        "; tune it with `tunectl sweep ", workload_.kernel().spec().name(), "` first"));
+        "; tune it with `tunectl sweep ", workload_.kernel().spec().name, "` first"));
   }
   std::sort(fastest.begin(), fastest.end(), [](const Trial& a, const Trial& b) {
     return a.measurement.latency_ns_median < b.measurement.latency_ns_median;
@@ -326,7 +326,7 @@ absl::Status ProfileJob::StoreAll(Feed& feed) {
   for (Item& item : items_) {
     item.profile.profiled_unix_ms = absl::ToUnixMillis(absl::Now());
     db::ProfileRow row{.key = key_,
-                       .kernel_name = NameIn(name_space_, workload_.kernel().spec().name()),
+                       .kernel_name = NameIn(name_space_, workload_.kernel().spec().name),
                        .profile = std::move(item.profile)};
     ASSIGN_OR_RETURN(row.profile.id, tools_.store.AppendProfile(row));
     feed.AddResult(std::make_shared<v1::Profile>(ToProto(row)));

@@ -17,25 +17,13 @@
 #include "base/status_macros.h"
 #include "db/large_store.h"
 #include "server/records/shipped_records.h"
+#include "server/wire/spec.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/launch_sizes_of.h"
 #include "tuner/spelling.h"
 
 namespace tune::server {
 namespace {
-
-lookup::DimMatch FromSpec(v1::DimMatch match) {
-  switch (match) {
-    case v1::DIM_MATCH_EXACT:
-      return lookup::DimMatch::kExact;
-    case v1::DIM_MATCH_BUCKETED:
-      return lookup::DimMatch::kBucketed;
-    case v1::DIM_MATCH_IGNORED:
-      return lookup::DimMatch::kIgnored;
-    default:
-      return lookup::DimMatch::kNearest;
-  }
-}
 
 std::vector<lookup::KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels,
                                              const IncludeRoots& include_roots) {
@@ -55,7 +43,7 @@ Knowledge::Kernels::const_iterator FindKernel(const Knowledge::Kernels& kernels,
   if (named != kernels.end() && named->second->hash() == query.kernel_hash) return named;
   const auto same = std::find_if(kernels.begin(), kernels.end(), [&](const auto& kernel) {
     return kernel.second->hash() == query.kernel_hash &&
-           kernel.second->spec().name() == query.kernel_name;
+           kernel.second->spec().name == query.kernel_name;
   });
   return same == kernels.end() ? named : same;
 }
@@ -88,7 +76,7 @@ void TakeSafe(SafeConfigs::Safe safe, RecordAnswer& answer) {
 }  // namespace
 
 std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_roots) {
-  const auto& names = kernel.spec().include_roots();
+  const auto& names = kernel.spec().include_roots;
   return include_roots.DigestOf({names.begin(), names.end()});
 }
 
@@ -96,7 +84,7 @@ lookup::KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
                               const std::string& include_digest) {
   lookup::KernelPolicy policy{
       .kernel_name = name, .kernel_hash = kernel.hash(), .include_digest = include_digest};
-  for (const v1::Dim& dim : kernel.spec().dims()) policy.dims[dim.name()] = FromSpec(dim.match());
+  for (const DimSpec& dim : kernel.spec().dims) policy.dims[dim.name] = dim.match;
   return policy;
 }
 
@@ -150,7 +138,7 @@ absl::Status RecordBook::Learn(const std::string& name, const std::string& hash,
   if (known != kernels.end() && known->second->hash() == hash) return absl::OkStatus();
   ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(hash));
   absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
-      Kernel::Create(row.spec_name, row.spec_text, row.files);
+      ReadKernel(row.spec_name, row.spec_text, row.files);
   if (kernel.ok()) {
     kernels[name] = *std::move(kernel);
   } else {
@@ -512,7 +500,7 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
 }
 
 RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device) {
-  RecordQuery query{.kernel_name = kernel.spec().name(),
+  RecordQuery query{.kernel_name = kernel.spec().name,
                     .dtype = ToText(problem.dtype),
                     .device = device,
                     .kernel_hash = kernel.hash()};

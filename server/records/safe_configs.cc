@@ -21,8 +21,8 @@ std::string KeyOf(const SafeConfigs::Wanted& wanted) {
 
 // What the default config breaks, by the error that it is not valid.
 std::string WhatBreaks(const Kernel& kernel, const absl::Status& invalid) {
-  for (const v1::Constraint& constraint : kernel.spec().constraints()) {
-    const std::string text = absl::StrCat("'", constraint.expression(), "'");
+  for (const ConstraintSpec& constraint : kernel.spec().constraints) {
+    const std::string text = absl::StrCat("'", constraint.expression, "'");
     if (absl::StrContains(invalid.message(), "constraint " + text)) return text;
   }
   return "a limit of its launch";

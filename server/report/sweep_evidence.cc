@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "server/rpc/wanted.h"
+#include "server/wire/spec.h"
 
 namespace tune::server {
 namespace {
@@ -58,7 +59,7 @@ absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, i
 absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::Store& store,
                                                        const std::string& kernel_hash) {
   ASSIGN_OR_RETURN(db::KernelRow row, store.GetKernel(kernel_hash));
-  return Kernel::Create(row.spec_name, row.spec_text, row.files);
+  return ReadKernel(row.spec_name, row.spec_text, row.files);
 }
 
 absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id) {

@@ -22,7 +22,6 @@ namespace tune::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Texts = google::protobuf::RepeatedPtrField<std::string>;
 
 constexpr char kFormat[] = "tunectl snapshot";
 constexpr int kVersion = 1;
@@ -33,10 +32,6 @@ std::string Line(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-Json ToJson(const Texts& texts) {
-  return Json(std::vector<std::string>(texts.begin(), texts.end()));
-}
-
 Json ToJson(const Config& config) {
   Json json = Json::object();
   for (const auto& [name, value] : config.entries) {
@@ -45,47 +40,47 @@ Json ToJson(const Config& config) {
   return json;
 }
 
-Json ToJson(const v1::Dim& dim, lookup::DimMatch match) {
+Json ToJson(const DimSpec& dim) {
   Json on = Json::array();
-  for (const v1::DimOn& other : dim.on()) on.push_back({other.target(), other.default_value()});
-  return {{"name", dim.name()},
-          {"match", ToText(match)},
-          {"default", dim.default_value()},
+  for (const DimOnTarget& other : dim.on) on.push_back({other.target, other.default_value});
+  return {{"name", dim.name},
+          {"match", lookup::ToText(dim.match)},
+          {"default", dim.default_value},
           {"on", std::move(on)},
-          {"min", dim.min()},
-          {"max", dim.max() == 0 ? int64_t{1} << 40 : dim.max()},
-          {"values", std::vector<int64_t>(dim.values().begin(), dim.values().end())}};
+          {"min", dim.min},
+          {"max", MaxOf(dim)},
+          {"values", dim.values}};
 }
 
 // The choices of a param, the first that fits a target counts.
-Json ToJson(const v1::Param& param) {
+Json ToJson(const ParamSpec& param) {
   Json choices = Json::array();
   const auto add = [&](const std::string& target, const std::string& values,
                        const std::string& default_value) {
     choices.push_back({{"target", target}, {"values", values}, {"default", default_value}});
   };
-  for (const v1::ParamOn& on : param.on()) {
-    add(on.target(), on.values(), on.default_value());
+  for (const ParamOnTarget& on : param.on) {
+    add(on.target, on.values, on.default_value);
   }
-  add("*", param.values(), param.default_value());
-  return {{"name", param.name()}, {"choices", std::move(choices)}};
+  add("*", param.values, param.default_value);
+  return {{"name", param.name}, {"choices", std::move(choices)}};
 }
 
-Json ToJson(const v1::Launch& launch, const std::string& when) {
+Json ToJson(const LaunchSpec& launch, const std::string& when) {
   return {{"when", when},
-          {"grid", ToJson(launch.grid())},
-          {"block", ToJson(launch.block())},
-          {"cluster", ToJson(launch.cluster())},
-          {"shared_bytes", launch.shared_bytes()}};
+          {"grid", launch.grid},
+          {"block", launch.block},
+          {"cluster", launch.cluster},
+          {"shared_bytes", launch.shared_bytes}};
 }
 
-const char* RoleOf(v1::Role role) {
+const char* NameOf(Role role) {
   switch (role) {
-    case v1::ROLE_OUTPUT:
+    case Role::kOutput:
       return "output";
-    case v1::ROLE_INOUT:
+    case Role::kInOut:
       return "inout";
-    case v1::ROLE_SCRATCH:
+    case Role::kScratch:
       return "scratch";
     default:
       return "input";
@@ -93,48 +88,43 @@ const char* RoleOf(v1::Role role) {
 }
 
 // What a caller passes, and of which shape: scratch and tensor maps are no business of his.
-Json ToJson(const v1::Arg& arg) {
-  Json json = {{"name", arg.name()}};
-  if (arg.has_buffer()) {
-    const v1::Buffer& buffer = arg.buffer();
+Json ToJson(const ArgSpec& arg) {
+  Json json = {{"name", arg.name}};
+  if (arg.buffer.has_value()) {
+    const BufferSpec& buffer = *arg.buffer;
     json.update({{"kind", "buffer"},
-                 {"dtype", buffer.dtype()},
-                 {"shape", ToJson(buffer.shape())},
-                 {"role", RoleOf(buffer.role())}});
-  } else if (arg.has_symbol()) {
-    json.update({{"kind", "symbol"},
-                 {"dtype", arg.symbol().dtype()},
-                 {"shape", ToJson(arg.symbol().shape())}});
+                 {"dtype", buffer.dtype},
+                 {"shape", buffer.shape},
+                 {"role", NameOf(buffer.role)}});
+  } else if (arg.symbol.has_value()) {
+    json.update({{"kind", "symbol"}, {"dtype", arg.symbol->dtype}, {"shape", arg.symbol->shape}});
   } else {
-    json["kind"] = arg.has_scalar() ? "scalar" : "tensor_map";
+    json["kind"] = arg.scalar.has_value() ? "scalar" : "tensor_map";
   }
   return json;
 }
 
 // What decides which config answers for a problem: how its dims match, and which configs are valid.
 Json ToJson(const std::string& name, const Kernel& kernel, const std::string& include_digest) {
-  const v1::KernelSpec& spec = kernel.spec();
+  const KernelSpec& spec = kernel.spec();
   Json json = {{"name", name}, {"hash", kernel.hash()}};
   if (!include_digest.empty()) json["include_digest"] = include_digest;
   json.update({{"on_host", TraitsOf(kernel.language()).on_host},
-               {"targets", ToJson(spec.targets())},
-               {"dtypes", ToJson(spec.dtypes())}});
+               {"targets", spec.targets},
+               {"dtypes", spec.dtypes}});
   for (const char* list : {"dims", "params", "lets", "constraints", "args", "steps"}) {
     json[list] = Json::array();
   }
-  const lookup::KernelPolicy policy = PolicyOf(name, kernel, include_digest);
-  for (const v1::Dim& dim : spec.dims()) {
-    json["dims"].push_back(ToJson(dim, policy.dims.at(dim.name())));
+  for (const DimSpec& dim : spec.dims) json["dims"].push_back(ToJson(dim));
+  for (const ParamSpec& param : spec.params) json["params"].push_back(ToJson(param));
+  for (const LetSpec& let : spec.lets) json["lets"].push_back({let.name, let.value});
+  for (const ConstraintSpec& constraint : spec.constraints) {
+    json["constraints"].push_back(constraint.expression);
   }
-  for (const v1::Param& param : spec.params()) json["params"].push_back(ToJson(param));
-  for (const v1::Let& let : spec.lets()) json["lets"].push_back({let.name(), let.value()});
-  for (const v1::Constraint& constraint : spec.constraints()) {
-    json["constraints"].push_back(constraint.expression());
-  }
-  for (const v1::Arg& arg : spec.args()) json["args"].push_back(ToJson(arg));
-  if (spec.steps().empty()) json["steps"].push_back(ToJson(spec.launch(), ""));
-  for (const v1::Step& step : spec.steps()) {
-    json["steps"].push_back(ToJson(step.launch(), step.when()));
+  for (const ArgSpec& arg : spec.args) json["args"].push_back(ToJson(arg));
+  if (spec.steps.empty()) json["steps"].push_back(ToJson(*spec.launch, ""));
+  for (const StepSpec& step : spec.steps) {
+    json["steps"].push_back(ToJson(*step.launch, step.when));
   }
   return json;
 }

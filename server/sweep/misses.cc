@@ -43,7 +43,7 @@ void NameKernel(const RecordAnswer& answer, const Catalogue& catalogue,
     return;
   }
   v1::KernelSource& source = *request.mutable_kernel_source();
-  source.set_spec_name(kernel.spec().name());
+  source.set_spec_name(kernel.spec().name);
   source.set_spec_text(kernel.spec_text());
   source.mutable_files()->insert(kernel.files().begin(), kernel.files().end());
 }

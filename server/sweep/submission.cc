@@ -103,7 +103,7 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
     sweep.job.priority = db::JobPriority::kBackground;
   }
   sweep.kernel_hash = workload.kernel().hash();
-  sweep.kernel_name = workload.kernel().spec().name();
+  sweep.kernel_name = workload.kernel().spec().name;
   sweep.problem = workload.problem;
   sweep.device_name = status.info.name;
   sweep.target = status.info.target;

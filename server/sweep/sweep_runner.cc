@@ -22,6 +22,7 @@
 #include "server/artifacts/artifact_share.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_run.h"
+#include "server/wire/spec.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/strategies/strategy.h"
@@ -69,7 +70,7 @@ absl::Status SweepRun::Go() {
 absl::Status SweepRun::LoadKernel() {
   ASSIGN_OR_RETURN(db::KernelRow row, store_.GetKernel(view_.row.kernel_hash));
   ASSIGN_OR_RETURN(kernel_,
-                   Kernel::Create(row.spec_name, row.spec_text, row.files, view_.row.name_space));
+                   ReadKernel(row.spec_name, row.spec_text, row.files, view_.row.name_space));
   return absl::OkStatus();
 }
 

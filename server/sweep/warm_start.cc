@@ -25,14 +25,13 @@ constexpr double kTrustInRecordings = 0.8;  // of another device or shape; nobod
 constexpr double kHalfTrusted = 10;         // trials: the best of a few may be far from good
 
 // How far apart two problems are: powers of two, each mode that differs counting as two.
-double Distance(const Problem& a, const Problem& b, const v1::KernelSpec& spec) {
+double Distance(const Problem& a, const Problem& b, const KernelSpec& spec) {
   double distance = 0;
   for (size_t i = 0; i < a.dims.size() && i < b.dims.size(); ++i) {
     const double from = static_cast<double>(a.dims[i].second);
     const double to = static_cast<double>(b.dims[i].second);
     if (from == to) continue;
-    const bool mode = static_cast<int>(i) < spec.dims_size() &&
-                      spec.dims(static_cast<int>(i)).match() == v1::DIM_MATCH_EXACT;
+    const bool mode = i < spec.dims.size() && spec.dims[i].match == DimMatch::kExact;
     distance += mode || from <= 0 || to <= 0 ? 2 : std::abs(std::log2(from / to));
   }
   return distance;
@@ -156,7 +155,7 @@ std::vector<NearWinner> NearestWinners(const lookup::Index& index, const lookup:
   return winners;
 }
 
-double TrustIn(const TrialKey& other, const TrialKey& key, const v1::KernelSpec& spec) {
+double TrustIn(const TrialKey& other, const TrialKey& key, const KernelSpec& spec) {
   if (&ProfileOfTarget(other.target) != &ProfileOfTarget(key.target)) return 0;
   double trust = 1 / (1 + Distance(other.problem, key.problem, spec) / 4);
   if (other.device_name != key.device_name) trust *= other.target == key.target ? 0.8 : 0.5;

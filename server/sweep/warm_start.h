@@ -48,6 +48,6 @@ std::vector<NearWinner> NearestWinners(const lookup::Index& index, const lookup:
 
 // 0 to 1: how far what was measured under one key is to be trusted under another. 0 from the CPU to
 // a GPU and back.
-double TrustIn(const TrialKey& other, const TrialKey& key, const v1::KernelSpec& spec);
+double TrustIn(const TrialKey& other, const TrialKey& key, const KernelSpec& spec);
 
 }  // namespace tune::server

@@ -24,7 +24,7 @@ bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
 absl::Status ProblemInvalid(const absl::Status& status, const Kernel& kernel) {
   v1::ErrorDetail detail;
   detail.set_reason(v1::ERROR_REASON_PROBLEM_INVALID);
-  detail.set_kernel(kernel.spec().name());
+  detail.set_kernel(kernel.spec().name);
   return WithDetail(status, detail);
 }
 
@@ -102,7 +102,7 @@ absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const C
 }
 
 std::string Workload::Subject() const {
-  return absl::StrCat(kernel().spec().name(), " ", ToText(problem));
+  return absl::StrCat(kernel().spec().name, " ", ToText(problem));
 }
 
 absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& given) {
@@ -138,7 +138,7 @@ size_t SourceBytesOf(const Kernel& kernel) {
 db::KernelRow ToRow(const NamedKernel& named) {
   const Kernel& kernel = *named.kernel;
   return {.hash = kernel.hash(),
-          .name = kernel.spec().name(),
+          .name = kernel.spec().name,
           .spec_name = named.spec_name,
           .spec_text = kernel.spec_text(),
           .files = kernel.files()};

@@ -32,6 +32,7 @@ struct {
 #define CAUSAL 1
 namespace device {
 #include "kernels/attention/rounds.h"
+#include "server/wire/spec.h"
 }  // namespace device
 using device::Rounds;
 using device::Span;
@@ -107,7 +108,7 @@ TEST(AttentionRounds, TheSpecLaunchesSuchGrids) {
   const std::vector<CatalogueEntry> entries = LoadCatalogue().value();
   for (const CatalogueEntry& entry : entries) {
     if (entry.name != "attention") continue;
-    kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files).value();
+    kernel = server::ReadKernel(entry.spec_name, entry.spec_text, entry.files).value();
   }
   ASSERT_NE(kernel, nullptr);
   TargetTraits traits = TargetTraitsFor("sm_90a").value();

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/shared_headers.h"
+#include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune {
@@ -90,14 +91,13 @@ TEST(CatalogueTest, EveryKernelHasSourceAndReadme) {
 TEST(CatalogueTest, DefaultsAreValidForEveryProblemToCheck) {
   const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
   for (const CatalogueEntry& entry : catalogue) {
-    const auto kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files).value();
+    const auto kernel = server::ReadKernel(entry.spec_name, entry.spec_text, entry.files).value();
     for (const char* target :
          {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {
       if (!kernel->RunsOn(target)) continue;
       const TargetTraits traits = TargetTraitsFor(target).value();
-      for (const v1::CheckProblem& check : kernel->spec().checks()) {
-        const std::map<std::string, int64_t> dims(check.dims().begin(), check.dims().end());
-        const auto problem = kernel->MakeProblem(dims, check.dtype(), target);
+      for (const CheckProblem& check : kernel->spec().checks) {
+        const auto problem = kernel->MakeProblem(check.dims, check.dtype, target);
         ASSERT_TRUE(problem.ok()) << entry.name << ": " << problem.status();
         const auto config = kernel->DefaultConfig(*problem, traits);
         EXPECT_TRUE(config.ok()) << entry.name << " " << ToText(*problem) << " on " << target
@@ -152,7 +152,8 @@ TEST(CatalogueTest, DefaultsOfGemmAndDecodeAreValidForProblemsOfAllSizes) {
     };
     const auto entry = std::find_if(catalogue.begin(), catalogue.end(), is_it);
     ASSERT_TRUE(entry != catalogue.end()) << name;
-    const auto kernel = Kernel::Create(entry->spec_name, entry->spec_text, entry->files).value();
+    const auto kernel =
+        server::ReadKernel(entry->spec_name, entry->spec_text, entry->files).value();
     for (const char* target : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
       const TargetTraits traits = TargetTraitsFor(target).value();
       for (const auto& dims : *problems) {

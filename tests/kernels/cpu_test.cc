@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/catalogue.h"
+#include "server/wire/spec.h"
 #include "tuner/device/cpu/cpu_compiler.h"
 #include "tuner/device/cpu/cpu_runner.h"
 #include "tuner/kernel/kernel.h"
@@ -37,14 +38,13 @@ size_t LimitOf(const char* variable, size_t all) {
 }
 
 std::vector<CheckedProblem> ProblemsOf(const CatalogueEntry& entry) {
-  auto kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+  auto kernel = server::ReadKernel(entry.spec_name, entry.spec_text, entry.files);
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   std::vector<CheckedProblem> problems;
   if (!kernel.ok() || !(*kernel)->RunsOn("cpu")) return problems;
-  EXPECT_FALSE((*kernel)->spec().checks().empty()) << entry.name << " names no problems to check";
-  for (const v1::CheckProblem& check : (*kernel)->spec().checks()) {
-    const std::map<std::string, int64_t> dims(check.dims().begin(), check.dims().end());
-    auto problem = (*kernel)->MakeProblem(dims, check.dtype(), "cpu");
+  EXPECT_FALSE((*kernel)->spec().checks.empty()) << entry.name << " names no problems to check";
+  for (const CheckProblem& check : (*kernel)->spec().checks) {
+    auto problem = (*kernel)->MakeProblem(check.dims, check.dtype, "cpu");
     EXPECT_TRUE(problem.ok()) << problem.status();
     if (problem.ok()) problems.push_back({*kernel, *problem});
   }

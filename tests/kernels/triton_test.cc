@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/catalogue.h"
+#include "server/wire/spec.h"
 #include "tuner/device/compile_request.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device/triton/installation.h"
@@ -32,11 +33,11 @@ size_t VariantsMax() {
 // The smallest problem that a spec allows, but for rows and sequences of some odd length.
 std::map<std::string, int64_t> OddDims(const Kernel& kernel) {
   std::map<std::string, int64_t> dims;
-  for (const v1::Dim& dim : kernel.spec().dims()) {
-    if (dim.name() == "cols") dims["cols"] = 129;
-    if (dim.name() == "head_dim") dims["head_dim"] = 66;
-    if (dim.name() == "interleaved") dims["interleaved"] = 1;
-    if (dim.name() == "rows" || dim.name() == "seq") dims[dim.name()] = 5;
+  for (const DimSpec& dim : kernel.spec().dims) {
+    if (dim.name == "cols") dims["cols"] = 129;
+    if (dim.name == "head_dim") dims["head_dim"] = 66;
+    if (dim.name == "interleaved") dims["interleaved"] = 1;
+    if (dim.name == "rows" || dim.name == "seq") dims[dim.name] = 5;
   }
   return dims;
 }
@@ -96,12 +97,12 @@ TEST_F(CatalogueTritonTest, EveryKernelCompilesForEveryGeneration) {
   int kernels = 0;
   const std::vector<CatalogueEntry> entries = LoadCatalogue().value();
   for (const CatalogueEntry& entry : entries) {
-    const auto kernel = Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+    const auto kernel = server::ReadKernel(entry.spec_name, entry.spec_text, entry.files);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     if ((*kernel)->language() != Language::kTriton) continue;
     ++kernels;
     for (const std::string target : {"sm_80", "sm_90", "sm_100"}) {
-      for (const std::string& dtype : (*kernel)->spec().dtypes()) {
+      for (const std::string& dtype : (*kernel)->spec().dtypes) {
         for (const auto& dims : {std::map<std::string, int64_t>(), OddDims(**kernel)}) {
           const Problem problem = (*kernel)->MakeProblem(dims, dtype, target).value();
           SCOPED_TRACE(entry.name + " " + ToText(problem) + " " + target);

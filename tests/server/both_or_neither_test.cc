@@ -22,6 +22,7 @@
 #include "server/records/record_book.h"
 #include "server/snapshots/snapshot_folder.h"
 #include "server/sweep/sweeps.h"
+#include "server/wire/spec.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/server/scripted_gpus.h"
 
@@ -48,7 +49,7 @@ class BothOrNeitherTest : public testing::Test {
     workers_ = gpus_.StartWorkers();
     Start();
     const std::map<std::string, std::string> files = {{"k.cu", "text"}};
-    hash_ = Kernel::Create("mine.textproto", kSpec, files).value()->hash();
+    hash_ = ReadKernel("mine.textproto", kSpec, files).value()->hash();
     kernel_ = {.hash = hash_,
                .name = "mine",
                .spec_name = "mine.textproto",

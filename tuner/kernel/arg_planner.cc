@@ -22,21 +22,8 @@ std::string Indexed(const std::string& field, size_t index) {
   return absl::StrCat(field, "[", index, "]");
 }
 
-Role ToRole(v1::Role role) {
-  switch (role) {
-    case v1::ROLE_OUTPUT:
-      return Role::kOutput;
-    case v1::ROLE_INOUT:
-      return Role::kInOut;
-    case v1::ROLE_SCRATCH:
-      return Role::kScratch;
-    default:
-      return Role::kInput;
-  }
-}
-
-Fill::Kind ToKind(const v1::Fill& fill, DType dtype) {
-  if (fill.kind() != v1::Fill::KIND_UNSPECIFIED) return static_cast<Fill::Kind>(fill.kind());
+Fill::Kind KindOf(const FillSpec& fill, DType dtype) {
+  if (fill.kind != Fill::Kind{}) return fill.kind;
   return IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
 }
 
@@ -78,12 +65,12 @@ std::pair<int64_t, int64_t> IntegerRange(DType dtype) {
 }  // namespace
 
 absl::StatusOr<BufferPlan> ArgPlanner::Buffer(size_t i) const {
-  const v1::Buffer& buffer = parsed_.args[i].buffer;
+  const BufferSpec& buffer = parsed_.args[i].buffer;
   BufferPlan plan;
-  plan.name = spec_.args(static_cast<int>(i)).name();
+  plan.name = spec_.args[i].name;
   plan.dtype = problem_.dtype;
-  if (buffer.dtype() != "dtype") {
-    std::string dtype = buffer.dtype();
+  if (buffer.dtype != "dtype") {
+    std::string dtype = buffer.dtype;
     if (parsed_.args[i].dtype.has_value()) {
       ASSIGN_OR_RETURN(dtype, evaluation_.Text(plan.name + ".dtype", *parsed_.args[i].dtype));
     }
@@ -101,22 +88,21 @@ absl::StatusOr<BufferPlan> ArgPlanner::Buffer(size_t i) const {
     }
     plan.count *= extent;
   }
-  plan.role = ToRole(buffer.role());
+  plan.role = buffer.role;
   plan.shape = shape;
   ASSIGN_OR_RETURN(plan.fill, FillOf(i, plan, shape));
   return plan;
 }
 
 absl::StatusOr<std::vector<int64_t>> ArgPlanner::Shape(size_t i) const {
-  return Sizes(absl::StrCat(spec_.args(static_cast<int>(i)).name(), ".shape"),
-               parsed_.args[i].shape);
+  return Sizes(absl::StrCat(spec_.args[i].name, ".shape"), parsed_.args[i].shape);
 }
 
 absl::StatusOr<Fill> ArgPlanner::FillOf(size_t i, const BufferPlan& buffer,
                                         const std::vector<int64_t>& shape) const {
   const ParsedArg& parsed = parsed_.args[i];
-  const v1::Fill& fill = parsed.buffer.fill();
-  Fill plan = {.kind = ToKind(fill, buffer.dtype), .low = fill.low(), .high = fill.high()};
+  const FillSpec fill = parsed.buffer.fill.value_or(FillSpec());
+  Fill plan = {.kind = KindOf(fill, buffer.dtype), .low = fill.low, .high = fill.high};
   if (parsed.fill_low.has_value()) {
     ASSIGN_OR_RETURN(plan.low, evaluation_.Number(buffer.name + ".fill.low", *parsed.fill_low));
   }
@@ -172,9 +158,9 @@ absl::StatusOr<Fill> ArgPlanner::SparseFill(size_t i, const BufferPlan& buffer, 
   plan.key = buffer.name;
   plan.rows = buffer.count - 1;
   if (plan.kind == Fill::Kind::kCsrColumns) {
-    plan.key = parsed_.args[i].buffer.fill().offsets();
+    plan.key = parsed_.args[i].buffer.fill->offsets;
     for (size_t other = 0; other < parsed_.args.size(); ++other) {
-      if (spec_.args(static_cast<int>(other)).name() != plan.key) continue;
+      if (spec_.args[other].name != plan.key) continue;
       ASSIGN_OR_RETURN(const BufferPlan offsets, Buffer(other));
       plan.rows = offsets.count - 1;
       plan.high = offsets.fill.high;
@@ -198,11 +184,11 @@ absl::StatusOr<Fill> ArgPlanner::SparseFill(size_t i, const BufferPlan& buffer, 
 absl::StatusOr<std::vector<ArgPlan>> ArgPlanner::Args(const std::vector<size_t>& indices) const {
   std::vector<ArgPlan> args;
   for (const size_t i : indices) {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
-    if (arg.has_buffer()) {
+    const ArgSpec& arg = spec_.args[i];
+    if (arg.buffer.has_value()) {
       ASSIGN_OR_RETURN(BufferPlan buffer, BufferArg(i));
       args.emplace_back(std::move(buffer));
-    } else if (arg.has_scalar()) {
+    } else if (arg.scalar.has_value()) {
       ASSIGN_OR_RETURN(ScalarPlan scalar, Scalar(i));
       args.emplace_back(std::move(scalar));
     } else if (traits_.sm >= kFirstSmWithTensorMaps) {
@@ -215,15 +201,15 @@ absl::StatusOr<std::vector<ArgPlan>> ArgPlanner::Args(const std::vector<size_t>&
 
 absl::StatusOr<BufferPlan> ArgPlanner::BufferArg(size_t i) const {
   ASSIGN_OR_RETURN(BufferPlan plan, Buffer(i));
-  const v1::Buffer& buffer = parsed_.args[i].buffer;
-  if (!buffer.has_tensor_descriptor()) return plan;
+  const BufferSpec& buffer = parsed_.args[i].buffer;
+  if (!buffer.tensor_descriptor.has_value()) return plan;
   const std::string field = plan.name + ".tensor_descriptor.block_shape";
   ASSIGN_OR_RETURN(plan.block_shape, Sizes(field, parsed_.args[i].block_shape));
   for (const int64_t extent : plan.block_shape) {
     if ((extent & (extent - 1)) == 0 && extent <= kMaxBlock) continue;
     return evaluation_.Error(field, absl::StrCat(extent, " is no power of two up to ", kMaxBlock));
   }
-  plan.nan_padding = buffer.tensor_descriptor().nan_padding();
+  plan.nan_padding = buffer.tensor_descriptor->nan_padding;
   if (!plan.nan_padding || IsFloat(plan.dtype)) return plan;
   return evaluation_.Error(plan.name + ".tensor_descriptor.nan_padding",
                            absl::StrCat(ToText(plan.dtype), " has no NaN"));
@@ -233,8 +219,8 @@ absl::StatusOr<BufferPlan> ArgPlanner::BufferArg(size_t i) const {
 absl::StatusOr<std::vector<BufferPlan>> ArgPlanner::Buffers() const {
   std::vector<BufferPlan> buffers;
   for (size_t i = 0; i < parsed_.args.size(); ++i) {
-    const v1::Arg& arg = spec_.args(static_cast<int>(i));
-    if (!arg.has_buffer() && !arg.has_symbol()) continue;
+    const ArgSpec& arg = spec_.args[i];
+    if (!arg.buffer.has_value() && !arg.symbol.has_value()) continue;
     ASSIGN_OR_RETURN(BufferPlan buffer, Buffer(i));
     buffers.push_back(std::move(buffer));
   }
@@ -244,9 +230,9 @@ absl::StatusOr<std::vector<BufferPlan>> ArgPlanner::Buffers() const {
 absl::StatusOr<std::vector<BufferFile>> ArgPlanner::Files() const {
   std::vector<BufferFile> files;
   for (size_t i = 0; i < parsed_.args.size(); ++i) {
-    const v1::Buffer& buffer = parsed_.args[i].buffer;
+    const BufferSpec& buffer = parsed_.args[i].buffer;
     for (const bool expected : {false, true}) {
-      const std::string& name = expected ? buffer.expected() : buffer.file();
+      const std::string& name = expected ? buffer.expected : buffer.file;
       if (name.empty()) continue;
       ASSIGN_OR_RETURN(const BufferPlan plan, Buffer(i));
       ASSIGN_OR_RETURN(const std::vector<int64_t> shape, Shape(i));
@@ -266,24 +252,22 @@ absl::StatusOr<std::vector<BufferFile>> ArgPlanner::Files() const {
 }
 
 absl::StatusOr<ScalarPlan> ArgPlanner::Scalar(size_t i) const {
-  const v1::Arg& arg = spec_.args(static_cast<int>(i));
+  const ArgSpec& arg = spec_.args[i];
   ScalarPlan plan;
-  plan.name = arg.name();
-  ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.scalar().dtype()));
+  plan.name = arg.name;
+  ASSIGN_OR_RETURN(plan.dtype, ParseDType(arg.scalar->dtype));
   if (IsFloat(plan.dtype)) {
-    ASSIGN_OR_RETURN(const double value, evaluation_.Number(arg.name(), *parsed_.args[i].value));
+    ASSIGN_OR_RETURN(const double value, evaluation_.Number(arg.name, *parsed_.args[i].value));
     if (std::abs(value) > LargestFloat(plan.dtype)) {
-      return evaluation_.Error(arg.name(),
-                               absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
+      return evaluation_.Error(arg.name, absl::StrCat(value, " does not fit ", arg.scalar->dtype));
     }
     plan.value = value;
     return plan;
   }
-  ASSIGN_OR_RETURN(const int64_t value, evaluation_.Integer(arg.name(), *parsed_.args[i].value));
+  ASSIGN_OR_RETURN(const int64_t value, evaluation_.Integer(arg.name, *parsed_.args[i].value));
   const auto [low, high] = IntegerRange(plan.dtype);
   if (value < low || value > high) {
-    return evaluation_.Error(arg.name(),
-                             absl::StrCat(value, " does not fit ", arg.scalar().dtype()));
+    return evaluation_.Error(arg.name, absl::StrCat(value, " does not fit ", arg.scalar->dtype));
   }
   plan.value = value;
   return plan;
@@ -301,19 +285,16 @@ absl::StatusOr<std::vector<int64_t>> ArgPlanner::Sizes(
 }
 
 absl::StatusOr<TensorMapPlan> ArgPlanner::TensorMap(size_t i) const {
-  const v1::Arg& arg = spec_.args(static_cast<int>(i));
+  const ArgSpec& arg = spec_.args[i];
   const ParsedArg& parsed = parsed_.args[i];
   TensorMapPlan plan;
-  plan.name = arg.name();
-  const std::string& name = arg.tensor_map().buffer();
-  const auto buffer = std::find_if(spec_.args().begin(), spec_.args().end(),
-                                   [&](const v1::Arg& known) { return known.name() == name; });
-  ASSIGN_OR_RETURN(plan.buffer, Buffer(static_cast<size_t>(buffer - spec_.args().begin())));
-  ASSIGN_OR_RETURN(plan.dims, Sizes(arg.name() + ".dims", parsed.dims));
-  ASSIGN_OR_RETURN(plan.strides_bytes, Sizes(arg.name() + ".strides", parsed.strides));
-  ASSIGN_OR_RETURN(plan.box, Sizes(arg.name() + ".box", parsed.box));
-  plan.swizzle_bytes = static_cast<int>(arg.tensor_map().swizzle_bytes());
-  plan.l2_promotion_bytes = static_cast<int>(arg.tensor_map().l2_promotion_bytes());
+  plan.name = arg.name;
+  ASSIGN_OR_RETURN(plan.buffer, Buffer(*FindArg(spec_, arg.tensor_map->buffer)));
+  ASSIGN_OR_RETURN(plan.dims, Sizes(arg.name + ".dims", parsed.dims));
+  ASSIGN_OR_RETURN(plan.strides_bytes, Sizes(arg.name + ".strides", parsed.strides));
+  ASSIGN_OR_RETURN(plan.box, Sizes(arg.name + ".box", parsed.box));
+  plan.swizzle_bytes = static_cast<int>(arg.tensor_map->swizzle_bytes);
+  plan.l2_promotion_bytes = static_cast<int>(arg.tensor_map->l2_promotion_bytes);
   return plan;
 }
 

@@ -49,7 +49,7 @@ class ArgPlanner {
                                              const std::vector<Expression>& expressions) const;
 
   const ParsedSpec& parsed_;
-  const v1::KernelSpec& spec_;
+  const KernelSpec& spec_;
   const Problem& problem_;
   const TargetTraits& traits_;
   const Evaluation& evaluation_;

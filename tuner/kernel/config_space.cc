@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<ParamChoice>> ParamChoices(const ParsedSpec& parsed,
   constexpr size_t kMaxValues = 4096;
   std::vector<ParamChoice> choices;
   for (size_t i = 0; i < parsed.params.size(); ++i) {
-    const std::string& name = parsed.spec.params(static_cast<int>(i)).name();
+    const std::string& name = parsed.spec.params[i].name;
     const auto choice = std::find_if(
         parsed.params[i].choices.begin(), parsed.params[i].choices.end(),
         [&](const ParsedParam::Choice& c) { return MatchesTarget(c.pattern, target); });
@@ -221,8 +221,7 @@ absl::StatusOr<SpaceDefinition> DefineSpace(const ParsedSpec& parsed, const Prob
                    ParamChoices(parsed, evaluation, traits.target));
   SpaceDefinition definition;
   for (size_t i = 0; i < choices.size(); ++i) {
-    definition.params.push_back(
-        {parsed.spec.params(static_cast<int>(i)).name(), choices[i].values});
+    definition.params.push_back({parsed.spec.params[i].name, choices[i].values});
   }
   definition.constants = evaluation.scope();
   for (const ParsedLet& let : parsed.lets) {
@@ -252,8 +251,7 @@ absl::StatusOr<Config> UncheckedDefault(const ParsedSpec& parsed, const Problem&
                    ParamChoices(parsed, evaluation, traits.target));
   Config config;
   for (size_t i = 0; i < choices.size(); ++i) {
-    config.entries.emplace_back(parsed.spec.params(static_cast<int>(i)).name(),
-                                choices[i].default_value);
+    config.entries.emplace_back(parsed.spec.params[i].name, choices[i].default_value);
   }
   return config;
 }

@@ -46,7 +46,7 @@ absl::Status Evaluation::Explain(const std::string& field, const absl::Status& s
 
 absl::Status Evaluation::Error(const std::string& field, const std::string& message) const {
   return absl::InvalidArgumentError(
-      absl::StrCat("kernel '", parsed_.spec.name(), "': ", field, ": ", message));
+      absl::StrCat("kernel '", parsed_.spec.name, "': ", field, ": ", message));
 }
 
 }  // namespace tune

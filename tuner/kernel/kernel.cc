@@ -14,23 +14,23 @@
 namespace tune {
 namespace {
 
-int64_t DefaultOf(const v1::Dim& dim, const std::string& target) {
-  for (const v1::DimOn& on : dim.on()) {
-    if (MatchesTarget(on.target(), target)) return on.default_value();
+int64_t DefaultOf(const DimSpec& dim, const std::string& target) {
+  for (const DimOnTarget& on : dim.on) {
+    if (MatchesTarget(on.target, target)) return on.default_value;
   }
-  return dim.default_value();
+  return dim.default_value;
 }
 
-absl::Status CheckDim(const v1::Dim& dim, int64_t value) {
-  const int64_t max = dim.max() == 0 ? int64_t{1} << 40 : dim.max();
-  if (dim.values_size() > 0 &&
-      std::find(dim.values().begin(), dim.values().end(), value) == dim.values().end()) {
+absl::Status CheckDim(const DimSpec& dim, int64_t value) {
+  const int64_t max = MaxOf(dim);
+  if (!dim.values.empty() &&
+      std::find(dim.values.begin(), dim.values.end(), value) == dim.values.end()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "dim '", dim.name(), "' is one of ", absl::StrJoin(dim.values(), ", "), ", not ", value));
+        "dim '", dim.name, "' is one of ", absl::StrJoin(dim.values, ", "), ", not ", value));
   }
-  if (value < dim.min() || value > max) {
+  if (value < dim.min || value > max) {
     return absl::InvalidArgumentError(
-        absl::StrCat("dim '", dim.name(), "' goes from ", dim.min(), " to ", max, ", not ", value));
+        absl::StrCat("dim '", dim.name, "' goes from ", dim.min, " to ", max, ", not ", value));
   }
   return absl::OkStatus();
 }
@@ -77,9 +77,9 @@ absl::Status CheckConstraints(const SpaceDefinition& definition, const Config& c
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Kernel::Create(
-    const std::string& spec_name, const std::string& spec_text,
-    const std::map<std::string, std::string>& files, const std::optional<std::string>& origin) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ParsedSpec> parsed, ParseSpec(spec_name, spec_text, files));
+    KernelSpec spec, const SpecText& text, const std::map<std::string, std::string>& files,
+    const std::optional<std::string>& origin) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ParsedSpec> parsed, ParseSpec(std::move(spec), text, files));
   parsed->origin = origin.has_value() ? *origin : absl::StrCat("kernel ", parsed->hash);
   return std::shared_ptr<const Kernel>(new Kernel(std::move(parsed)));
 }
@@ -87,7 +87,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> Kernel::Create(
 Kernel::Kernel(std::unique_ptr<const ParsedSpec> parsed) : parsed_(std::move(parsed)) {}
 Kernel::~Kernel() = default;
 
-const v1::KernelSpec& Kernel::spec() const { return parsed_->spec; }
+const KernelSpec& Kernel::spec() const { return parsed_->spec; }
 const std::string& Kernel::spec_text() const { return parsed_->spec_text; }
 const std::map<std::string, std::string>& Kernel::files() const { return parsed_->files; }
 const std::string& Kernel::hash() const { return parsed_->hash; }
@@ -104,15 +104,15 @@ bool Kernel::RunsOn(const std::string& target) const { return WhyNotOn(target).o
 absl::Status Kernel::WhyNotOn(const std::string& target) const {
   const LanguageTraits& language = TraitsOf(parsed_->language);
   if (!language.on_host && ProfileOfTarget(target).is_host) {
-    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' is written in ",
+    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name, "' is written in ",
                                                    language.name, ", which runs on GPUs, not on ",
                                                    target));
   }
-  const auto& patterns = spec().targets();
+  const auto& patterns = spec().targets;
   const bool named = std::any_of(patterns.begin(), patterns.end(),
                                  [&](const std::string& p) { return MatchesTarget(p, target); });
   if (patterns.empty() || named) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(), "' does not run on ",
+  return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name, "' does not run on ",
                                                  target, "; it runs on ",
                                                  absl::StrJoin(patterns, ", ")));
 }
@@ -121,32 +121,32 @@ absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>
                                             const std::string& dtype,
                                             const std::string& target) const {
   RETURN_IF_ERROR(WhyNotOn(target));
-  const std::string wanted = dtype.empty() ? spec().dtypes(0) : SpecDType(dtype);
-  if (std::find(spec().dtypes().begin(), spec().dtypes().end(), wanted) == spec().dtypes().end()) {
-    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name(),
+  const std::string wanted = dtype.empty() ? spec().dtypes[0] : SpecDType(dtype);
+  if (std::find(spec().dtypes.begin(), spec().dtypes.end(), wanted) == spec().dtypes.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name,
                                                    "' is not written for '", wanted, "'; it takes ",
-                                                   absl::StrJoin(spec().dtypes(), ", ")));
+                                                   absl::StrJoin(spec().dtypes, ", ")));
   }
   Problem problem;
   ASSIGN_OR_RETURN(problem.dtype, ParseDType(wanted));
   size_t given_count = 0;
-  for (const v1::Dim& dim : spec().dims()) {
-    const auto given = dims.find(dim.name());
+  for (const DimSpec& dim : spec().dims) {
+    const auto given = dims.find(dim.name);
     given_count += given != dims.end() ? 1 : 0;
     const int64_t value = given != dims.end() ? given->second : DefaultOf(dim, target);
     RETURN_IF_ERROR(CheckDim(dim, value));
-    problem.dims.emplace_back(dim.name(), value);
+    problem.dims.emplace_back(dim.name, value);
   }
   if (given_count == dims.size()) return problem;
   for (const auto& [name, value] : dims) {
-    auto has_name = [&, &wanted_name = name](const v1::Dim& dim) {
-      return dim.name() == wanted_name;
+    auto has_name = [&, &wanted_name = name](const DimSpec& dim) {
+      return dim.name == wanted_name;
     };
-    if (std::any_of(spec().dims().begin(), spec().dims().end(), has_name)) continue;
+    if (std::any_of(spec().dims.begin(), spec().dims.end(), has_name)) continue;
     const std::string known = absl::StrJoin(
-        spec().dims(), ", ", [](std::string* out, const v1::Dim& dim) { out->append(dim.name()); });
+        spec().dims, ", ", [](std::string* out, const DimSpec& dim) { out->append(dim.name); });
     return absl::InvalidArgumentError(
-        absl::StrCat("kernel '", spec().name(), "' has no dim '", name, "'; its dims are ", known));
+        absl::StrCat("kernel '", spec().name, "' has no dim '", name, "'; its dims are ", known));
   }
   return problem;
 }
@@ -157,7 +157,7 @@ absl::StatusOr<Space> Kernel::MakeSpace(const Problem& problem, const TargetTrai
   absl::StatusOr<Space> space = Space::Build(definition, effort);
   if (space.ok()) return space;
   return absl::Status(space.status().code(),
-                      absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ",
+                      absl::StrCat("kernel '", spec().name, "', ", ToText(problem), ", ",
                                    traits.target, ": ", space.status().message()));
 }
 
@@ -177,7 +177,7 @@ absl::StatusOr<Config> Kernel::DefaultConfig(const Problem& problem,
   const absl::Status valid = CheckConstraints(definition, config);
   if (valid.ok()) return config;
   return absl::InvalidArgumentError(
-      absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ", traits.target,
+      absl::StrCat("kernel '", spec().name, "', ", ToText(problem), ", ", traits.target,
                    ": the default config (", ToText(config), ") is not valid: ", valid.message()));
 }
 
@@ -192,7 +192,7 @@ absl::Status Kernel::CheckConfig(const Problem& problem, const TargetTraits& tra
   const absl::Status valid = CheckConfig(definition, config);
   if (valid.ok()) return valid;
   return absl::InvalidArgumentError(
-      absl::StrCat("kernel '", spec().name(), "', ", ToText(problem), ", ", traits.target,
+      absl::StrCat("kernel '", spec().name, "', ", ToText(problem), ", ", traits.target,
                    ": the config (", ToText(config), ") is not valid: ", valid.message()));
 }
 

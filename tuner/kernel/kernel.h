@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tune/v1/kernel.pb.h"
 #include "tuner/config.h"
+#include "tuner/kernel/kernel_spec.h"
 #include "tuner/plan.h"
 #include "tuner/problem.h"
 #include "tuner/space/space.h"
@@ -39,21 +39,20 @@ struct ParsedSpec;  // in tuner/kernel
 // Immutable. Thread-safe.
 class Kernel {
  public:
-  // Parses and checks a spec: every name, expression, reference between fields and limit that can
-  // be checked without a problem. Errors are INVALID_ARGUMENT and read
-  // "softmax.textproto:12:9: launch.grid[0]: unknown name 'row' at column 1 of 'row * 2'; in scope:
-  // ...". `files` holds the text of the source and each header; a missing one is an error, others
-  // are ignored.
+  // Checks a spec: every name, expression, reference between fields and limit that can be checked
+  // without a problem. Errors are INVALID_ARGUMENT and read "softmax.textproto:12:9:
+  // launch.grid[0]: unknown name 'row' at column 1 of 'row * 2'; in scope: ...", by the positions
+  // of `text`. `files` holds the text of the source and each header; a missing one is an error,
+  // others are ignored. ReadKernel of server/wire/spec.h makes a kernel of a spec's text.
   static absl::StatusOr<std::shared_ptr<const Kernel>> Create(
-      const std::string& spec_name, const std::string& spec_text,
-      const std::map<std::string, std::string>& files,
+      KernelSpec spec, const SpecText& text, const std::map<std::string, std::string>& files,
       const std::optional<std::string>& origin = std::nullopt);
 
   ~Kernel();
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
-  const v1::KernelSpec& spec() const;
+  const KernelSpec& spec() const;
   const std::string& spec_text() const;
   const std::map<std::string, std::string>& files() const;
   // SHA-256 of the spec's canonical form and every file, hex.

@@ -4,18 +4,16 @@
 #include "base/status_macros.h"
 #include "tuner/kernel/parsed_spec.h"
 #include "tuner/kernel/spec_checker.h"
-#include "tuner/kernel/spec_text.h"
+#include "tuner/kernel/spec_place.h"
 
 namespace tune {
 namespace {
 
-constexpr size_t kMaxSpecBytes = 1 << 20;
 constexpr size_t kMaxTextBytes = 4 << 20;  // a program that makes sources may make one of a config
 constexpr size_t kMaxDataBytes = 16 << 20;
 
 // Lengths keep the boundaries: moving text from one file to another changes the hash.
-std::string HashOf(const v1::KernelSpec& spec, const std::map<std::string, std::string>& files) {
-  const std::string canonical = CanonicalText(spec);
+std::string HashOf(const std::string& canonical, const std::map<std::string, std::string>& files) {
   std::string all = absl::StrCat(canonical.size(), "\n", canonical);
   for (const auto& [name, text] : files) {
     absl::StrAppend(&all, name.size(), " ", text.size(), "\n", name, text);
@@ -40,40 +38,35 @@ absl::Status CheckSizes(const std::string& spec_name, const ParsedSpec& parsed) 
   return TooLarge(spec_name, "the files that buffers hold", data, kMaxDataBytes);
 }
 
-LaunchText TextOf(const v1::Launch& launch, const std::string& when) {
+LaunchText TextOf(const LaunchSpec& launch, const std::string& when) {
   return {.when = when,
-          .grid = {launch.grid().begin(), launch.grid().end()},
-          .block = {launch.block().begin(), launch.block().end()},
-          .shared_bytes = launch.shared_bytes()};
+          .grid = launch.grid,
+          .block = launch.block,
+          .shared_bytes = launch.shared_bytes};
 }
 
-LaunchForm LaunchFormOf(const v1::KernelSpec& spec) {
+LaunchForm LaunchFormOf(const KernelSpec& spec) {
   std::vector<std::pair<std::string, std::string>> lets;
-  for (const v1::Let& let : spec.lets()) lets.emplace_back(let.name(), let.value());
+  for (const LetSpec& let : spec.lets) lets.emplace_back(let.name, let.value);
   std::vector<LaunchText> steps;
-  if (spec.steps().empty()) steps.push_back(TextOf(spec.launch(), ""));
-  for (const v1::Step& step : spec.steps()) steps.push_back(TextOf(step.launch(), step.when()));
+  if (spec.steps.empty()) steps.push_back(TextOf(*spec.launch, ""));
+  for (const StepSpec& step : spec.steps) steps.push_back(TextOf(*step.launch, step.when));
   return LaunchForm(lets, steps);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
-    const std::string& spec_name, const std::string& spec_text,
-    const std::map<std::string, std::string>& files) {
-  if (spec_text.size() > kMaxSpecBytes) {
-    return TooLarge(spec_name, "the spec", spec_text.size(), kMaxSpecBytes);
-  }
+    KernelSpec spec, const SpecText& text, const std::map<std::string, std::string>& files) {
   auto parsed = std::make_unique<ParsedSpec>();
-  parsed->spec_text = spec_text;
-  SpecPlace::Tree tree;
-  RETURN_IF_ERROR(ParseSpecText(spec_name, spec_text, &parsed->spec, &tree));
-  const SpecPlace root(spec_name, parsed->spec, &tree);
+  parsed->spec = std::move(spec);
+  parsed->spec_text = text.text;
+  const SpecPlace root(text);
   RETURN_IF_ERROR(SpecChecker(root, files, parsed.get()).Check());
-  RETURN_IF_ERROR(CheckSizes(spec_name, *parsed));
+  RETURN_IF_ERROR(CheckSizes(text.name, *parsed));
   parsed->fit = FitOf(parsed->steps);
   parsed->launch_form = std::make_shared<const LaunchForm>(LaunchFormOf(parsed->spec));
-  parsed->hash = HashOf(parsed->spec, parsed->files);
+  parsed->hash = HashOf(text.canonical, parsed->files);
   return parsed;
 }
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tune/v1/kernel.pb.h"
 #include "tuner/expression/expression.h"
 #include "tuner/kernel/entry_text.h"
+#include "tuner/kernel/kernel_spec.h"
 #include "tuner/language.h"
 #include "tuner/space/space.h"
 #include "tuner/transfer/launch_sizes.h"
@@ -58,7 +58,7 @@ struct ParsedStep {
 
 // The expressions of one arg; which are set depends on its kind.
 struct ParsedArg {
-  v1::Buffer buffer;                // also of a symbol
+  BufferSpec buffer;                // also of a symbol
   std::string variable;             // of a symbol, as C++ names it
   std::optional<Expression> dtype;  // not set where the spec has a type's name, or "dtype"
   std::vector<Expression> shape;
@@ -100,7 +100,7 @@ ParsedFit FitOf(const std::vector<ParsedStep>& steps);
 
 // Vectors are parallel to the spec's repeated fields of the same name.
 struct ParsedSpec {
-  v1::KernelSpec spec;
+  KernelSpec spec;
   std::string spec_text;
   std::map<std::string, std::string> files;
   std::set<std::string> data_files;  // those of them that buffers are filled or compared with
@@ -134,7 +134,6 @@ std::string PeakNames();  // "f64, f32, ..."
 
 // See Kernel::Create.
 absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
-    const std::string& spec_name, const std::string& spec_text,
-    const std::map<std::string, std::string>& files);
+    KernelSpec spec, const SpecText& text, const std::map<std::string, std::string>& files);
 
 }  // namespace tune

@@ -142,7 +142,7 @@ class Planner {
     }
     for (size_t i = 0; i < choices.size(); ++i) {
       const auto& [name, value] = config.entries[i];
-      const std::string& wanted = spec_.params(static_cast<int>(i)).name();
+      const std::string& wanted = spec_.params[i].name;
       const auto& values = choices[i].values;
       if (name != wanted || std::find(values.begin(), values.end(), value) == values.end()) {
         return evaluation_.Error(wanted, absl::StrCat("the config has ", name, "=", ToText(value)));
@@ -153,12 +153,12 @@ class Planner {
 
   // The file that `source_choice` names, or the spec's source.
   absl::StatusOr<std::string> ChosenSource() const {
-    if (!parsed_.source_choice.has_value()) return spec_.source();
+    if (!parsed_.source_choice.has_value()) return spec_.source;
     ASSIGN_OR_RETURN(const std::string name,
                      evaluation_.Text("source_choice", *parsed_.source_choice));
-    const auto& headers = spec_.headers();
+    const auto& headers = spec_.headers;
     const bool is_header = std::find(headers.begin(), headers.end(), name) != headers.end();
-    if (name == spec_.source() || is_header) return name;
+    if (name == spec_.source || is_header) return name;
     return evaluation_.Error("source_choice",
                              absl::StrCat("'", name, "' is neither the source nor a header"));
   }
@@ -169,7 +169,7 @@ class Planner {
       if (param == name) return ToPython(value);
     }
     for (size_t i = 0; i < parsed_.defines.size(); ++i) {
-      if (spec_.defines(static_cast<int>(i)).name() != name) continue;
+      if (spec_.defines[i].name != name) continue;
       ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
       return ToPython(value);
     }
@@ -196,7 +196,7 @@ class Planner {
     };
     for (const auto& [name, value] : config_.entries) add(name, value);
     for (size_t i = 0; i < parsed_.defines.size(); ++i) {
-      const std::string& name = spec_.defines(static_cast<int>(i)).name();
+      const std::string& name = spec_.defines[i].name;
       ASSIGN_OR_RETURN(const Value value, evaluation_.Any(name, parsed_.defines[i]));
       const std::string text = ToMacro(value);
       const bool is_empty_constant = language.has_constants && text.empty();
@@ -223,7 +223,7 @@ class Planner {
     const LanguageTraits& traits = TraitsOf(language);
     RETURN_IF_ERROR(AddOptions(traits, plan));
     if (!traits.has_macros && !traits.has_constants) return plan;
-    for (const std::string& header : spec_.headers()) {
+    for (const std::string& header : spec_.headers) {
       if (header == source || IsForeignFile(language, header)) continue;
       const std::string& text = parsed_.files.at(header);
       if (traits.is_text && IsBinary(text)) continue;  // a cubin beside a reference in C++
@@ -231,10 +231,10 @@ class Planner {
     }
     ASSIGN_OR_RETURN(plan.defines, Defines(traits));
     if (!traits.has_macros) return plan;
-    for (const std::string& option : spec_.nvrtc_options()) {
+    for (const std::string& option : spec_.nvrtc_options) {
       if (WhyNotAllowedOption(option, traits_.target).empty()) plan.options.push_back(option);
     }
-    plan.include_roots.assign(spec_.include_roots().begin(), spec_.include_roots().end());
+    plan.include_roots.assign(spec_.include_roots.begin(), spec_.include_roots.end());
     return plan;
   }
 
@@ -307,7 +307,7 @@ class Planner {
   absl::Status AddSymbols(ProgramPlan& program) const {
     CompilePlan& compile = program.compile;
     for (size_t i = 0; i < parsed_.args.size(); ++i) {
-      if (!spec_.args(static_cast<int>(i)).has_symbol()) continue;
+      if (!spec_.args[i].symbol.has_value()) continue;
       ASSIGN_OR_RETURN(const BufferPlan buffer, args_.Buffer(i));
       const CompileSymbol symbol = {.variable = parsed_.args[i].variable,
                                     .bytes = buffer.count * SizeInBytes(buffer.dtype)};
@@ -360,7 +360,7 @@ class Planner {
       ASSIGN_OR_RETURN(plan.bytes, evaluation_.Number("work.bytes", *parsed_.bytes));
     }
     if (plan.flops < 0 || plan.bytes < 0) return evaluation_.Error("work", "below zero");
-    plan.peak = spec_.work().peak().empty() ? "f32" : spec_.work().peak();
+    plan.peak = spec_.work.has_value() && !spec_.work->peak.empty() ? spec_.work->peak : "f32";
     if (parsed_.peak.has_value()) {
       ASSIGN_OR_RETURN(plan.peak, evaluation_.Text("work.peak", *parsed_.peak));
       if (!IsPeakName(plan.peak)) {
@@ -397,7 +397,7 @@ class Planner {
   }
 
   const ParsedSpec& parsed_;
-  const v1::KernelSpec& spec_;
+  const KernelSpec& spec_;
   const Problem& problem_;
   const TargetTraits& traits_;
   Evaluation evaluation_;
@@ -424,7 +424,7 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
     plan.steps.push_back(std::move(step));
     return plan;
   }
-  const DType wide = parsed.spec.reference().dtype() == "f32" ? DType::kF32 : DType::kF64;
+  const DType wide = parsed.spec.reference->dtype == "f32" ? DType::kF32 : DType::kF64;
   for (ArgPlan& arg : step.args) {
     BufferPlan* buffer = std::get_if<BufferPlan>(&arg);
     if (buffer != nullptr && IsCompared(*buffer) && IsFloat(buffer->dtype)) buffer->dtype = wide;
@@ -490,27 +490,25 @@ absl::StatusOr<CompilePlan> PlanHostReference(const ParsedSpec& parsed, const Pr
   reference.target = std::string(DeviceProfiles().back()->family);  // the host
   reference.source_name = parsed.reference_source;
   reference.source_text = parsed.files.at(parsed.reference_source);
-  for (const std::string& header : parsed.spec.headers()) {
+  for (const std::string& header : parsed.spec.headers) {
     const bool is_own = absl::EndsWith(header, TraitsOf(reference.language).suffix);
     if (header == parsed.reference_source || !is_own) continue;
     reference.headers.push_back({header, parsed.files.at(header)});
   }
   reference.entries = {parsed.host_reference};
   HostCall& call = reference.call;
-  call.wide = parsed.spec.reference().dtype() == "f32" ? DType::kF32 : DType::kF64;
+  call.wide = parsed.spec.reference->dtype == "f32" ? DType::kF32 : DType::kF64;
   for (const BufferPlan& buffer : plan.buffers) {
     if (buffer.role != Role::kScratch) call.buffers.push_back(buffer);
   }
   for (size_t i = 0; i < parsed.args.size(); ++i) {
-    if (!parsed.spec.args(static_cast<int>(i)).has_scalar()) continue;
+    if (!parsed.spec.args[i].scalar.has_value()) continue;
     ASSIGN_OR_RETURN(const std::vector<ArgPlan> scalar, args.Args({i}));
     call.scalars.push_back(std::get<ScalarPlan>(scalar[0]));
   }
   for (const auto& [name, value] : problem.dims) {
-    const bool taken =
-        std::any_of(parsed.spec.args().begin(), parsed.spec.args().end(),
-                    [&, &dim = name](const v1::Arg& arg) { return arg.name() == dim; });
-    if (!taken) call.scalars.push_back({name, DType::kI64, value});
+    if (FindArg(parsed.spec, name).has_value()) continue;
+    call.scalars.push_back({name, DType::kI64, value});
   }
   for (const BufferFile& file : plan.files) {
     if (!file.expected) call.files.push_back(file);

@@ -18,7 +18,6 @@ namespace tune {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
-constexpr int64_t kMaxDimValue = int64_t{1} << 40;
 
 bool HasOnly(absl::string_view text, absl::string_view punctuation) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
@@ -41,6 +40,20 @@ const std::set<std::string>& FlagNames() {
       "seconds",  "seed",      "set",   "strategy",   "strict",  "study",    "svg",    "sweep",
       "target",   "tolerance", "top",   "trial",      "verbose", "version",  "warm"};
   return *kNames;
+}
+
+// All that somebody wrote in a part of a spec.
+template <typename Part>
+void AppendTexts(const Part& part, std::string& texts) {
+  if constexpr (std::is_same_v<Part, std::string>) {
+    absl::StrAppend(&texts, part, "\n");
+  } else if constexpr (HasFields<Part>) {
+    ForEachField(part, [&](const char*, const auto& field) { AppendTexts(field, texts); });
+  } else if constexpr (requires { part.has_value(); }) {
+    if (part.has_value()) AppendTexts(*part, texts);
+  } else if constexpr (std::ranges::range<Part>) {
+    for (const auto& one : part) AppendTexts(one, texts);
+  }
 }
 
 // A plain name in one folder.
@@ -81,25 +94,25 @@ absl::Status SpecChecker::Check() {
 absl::Status SpecChecker::CheckCounts() const {
   const struct {
     const char* field;
-    int count;
+    size_t count;
     int most;
   } kLimits[] = {
-      {"headers", spec_.headers_size(), 255},
-      {"dims", spec_.dims_size(), 32},
-      {"dtypes", spec_.dtypes_size(), 16},
-      {"params", spec_.params_size(), 32},
-      {"lets", spec_.lets_size(), 128},
-      {"constraints", spec_.constraints_size(), 128},
-      {"defines", spec_.defines_size(), 64},
-      {"args", spec_.args_size(), 64},
-      {"tolerances", spec_.tolerances_size(), 16},
-      {"targets", spec_.targets_size(), 32},
-      {"nvrtc_options", spec_.nvrtc_options_size(), 16},
-      {"steps", spec_.steps_size(), 16},
-      {"include_roots", spec_.include_roots_size(), 8},
+      {"headers", spec_.headers.size(), 255},
+      {"dims", spec_.dims.size(), 32},
+      {"dtypes", spec_.dtypes.size(), 16},
+      {"params", spec_.params.size(), 32},
+      {"lets", spec_.lets.size(), 128},
+      {"constraints", spec_.constraints.size(), 128},
+      {"defines", spec_.defines.size(), 64},
+      {"args", spec_.args.size(), 64},
+      {"tolerances", spec_.tolerances.size(), 16},
+      {"targets", spec_.targets.size(), 32},
+      {"nvrtc_options", spec_.nvrtc_options.size(), 16},
+      {"steps", spec_.steps.size(), 16},
+      {"include_roots", spec_.include_roots.size(), 8},
   };
   for (const auto& limit : kLimits) {
-    if (limit.count <= limit.most) continue;
+    if (limit.count <= static_cast<size_t>(limit.most)) continue;
     return root_.Error(limit.field, limit.most,
                        absl::StrCat("one too many; the most is ", limit.most));
   }
@@ -107,28 +120,20 @@ absl::Status SpecChecker::CheckCounts() const {
 }
 
 absl::Status SpecChecker::CheckHead() const {
-  if (!IsKernelName(spec_.name())) {
-    return root_.Error("name", absl::StrCat("'", spec_.name(), "' is no kernel name: a lower case ",
+  if (!IsKernelName(spec_.name)) {
+    return root_.Error("name", absl::StrCat("'", spec_.name, "' is no kernel name: a lower case ",
                                             "letter, then lower case letters, digits, '_' and '-', "
                                             "at most 64"));
   }
-  ASSIGN_OR_RETURN(parsed_.language, CheckLanguage(root_, spec_.language()));
+  if (spec_.language != Language{}) parsed_.language = spec_.language;
   if (TraitsOf(parsed_.language).runs_on_host) {
     return root_.Error("language",
                        absl::StrCat("only a reference can be in ", ToText(parsed_.language)));
   }
-  for (int i = 0; i < spec_.targets_size(); ++i) {
-    RETURN_IF_ERROR(CheckPattern(root_, "targets", i, spec_.targets(i)));
+  for (int i = 0; i < std::ssize(spec_.targets); ++i) {
+    RETURN_IF_ERROR(CheckPattern(root_, "targets", i, spec_.targets[i]));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<Language> SpecChecker::CheckLanguage(const SpecPlace& place,
-                                                    v1::Language language) const {
-  if (language == v1::LANGUAGE_UNSPECIFIED) return Language::kCuda;
-  const absl::StatusOr<Language> known = ToLanguage(language);
-  if (!known.ok()) return place.Error("language", known.status().message());
-  return known;
 }
 
 absl::Status SpecChecker::CheckFile(const SpecPlace& place, const char* field, int index,
@@ -157,9 +162,9 @@ absl::Status SpecChecker::CheckFile(const SpecPlace& place, const char* field, i
 }
 
 absl::Status SpecChecker::CheckFiles() {
-  RETURN_IF_ERROR(CheckFile(root_, "source", -1, spec_.source(), parsed_.language));
-  for (int i = 0; i < spec_.headers_size(); ++i) {
-    RETURN_IF_ERROR(CheckFile(root_, "headers", i, spec_.headers(i), parsed_.language));
+  RETURN_IF_ERROR(CheckFile(root_, "source", -1, spec_.source, parsed_.language));
+  for (int i = 0; i < std::ssize(spec_.headers); ++i) {
+    RETURN_IF_ERROR(CheckFile(root_, "headers", i, spec_.headers[i], parsed_.language));
   }
   return absl::OkStatus();
 }
@@ -212,27 +217,27 @@ absl::StatusOr<Expression> SpecChecker::Parse(const SpecPlace& place, const char
   const absl::Status names = expression->CheckNames(in_scope);
   if (names.ok()) return expression;
   std::string why(names.message());
-  for (const v1::Let& let : spec_.lets()) {
+  for (const LetSpec& let : spec_.lets) {
     const auto& used = expression->names();
-    if (in_scope.count(let.name()) > 0) continue;
-    if (std::find(used.begin(), used.end(), let.name()) == used.end()) continue;
-    absl::StrAppend(&why, "; let '", let.name(), "' needs a param, comes later or is wrong");
+    if (in_scope.count(let.name) > 0) continue;
+    if (std::find(used.begin(), used.end(), let.name) == used.end()) continue;
+    absl::StrAppend(&why, "; let '", let.name, "' needs a param, comes later or is wrong");
     break;
   }
   return place.Error(field, index, why);
 }
 
 absl::Status SpecChecker::CheckDims() {
-  for (int i = 0; i < spec_.dims_size(); ++i) {
+  for (int i = 0; i < std::ssize(spec_.dims); ++i) {
     const SpecPlace place = root_.Nested("dims", i);
-    const std::string& name = spec_.dims(i).name();
+    const std::string& name = spec_.dims[i].name;
     RETURN_IF_ERROR(TakeName(place, name));
     if (FlagNames().count(name) > 0) {
       return place.Error(
           "name", absl::StrCat("'", name, "' is a flag of tunectl, where dims are flags too; give ",
                                "the dim another name than ", absl::StrJoin(FlagNames(), ", ")));
     }
-    RETURN_IF_ERROR(CheckDim(spec_.dims(i), place));
+    RETURN_IF_ERROR(CheckDim(spec_.dims[i], place));
   }
   problem_names_ = taken_;
   problem_names_.insert({"dtype", "dtype_bytes", "target", "sm"});
@@ -240,46 +245,45 @@ absl::Status SpecChecker::CheckDims() {
   return absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckDim(const v1::Dim& dim, const SpecPlace& place) const {
-  const int64_t max = dim.max() == 0 ? kMaxDimValue : dim.max();
-  if (dim.min() < -kMaxDimValue) return place.Error("min", "below -2^40");
-  if (max > kMaxDimValue) return place.Error("max", "above 2^40");
-  if (dim.min() > max) {
-    return place.Error("min", absl::StrCat(dim.min(), " is above the maximum, ", max));
+absl::Status SpecChecker::CheckDim(const DimSpec& dim, const SpecPlace& place) const {
+  const int64_t max = MaxOf(dim);
+  if (dim.min < -kDimMax) return place.Error("min", "below -2^40");
+  if (max > kDimMax) return place.Error("max", "above 2^40");
+  if (dim.min > max) {
+    return place.Error("min", absl::StrCat(dim.min, " is above the maximum, ", max));
   }
-  if (dim.values_size() > 256) return place.Error("values", 256, "one too many; the most is 256");
+  if (dim.values.size() > 256) return place.Error("values", 256, "one too many; the most is 256");
   auto check = [&](const SpecPlace& at, const char* field, int index, int64_t value) {
-    if (value < dim.min() || value > max) {
-      return at.Error(field, index,
-                      absl::StrCat(value, " is not within ", dim.min(), " and ", max));
+    if (value < dim.min || value > max) {
+      return at.Error(field, index, absl::StrCat(value, " is not within ", dim.min, " and ", max));
     }
-    if (dim.values_size() > 0 &&
-        std::find(dim.values().begin(), dim.values().end(), value) == dim.values().end()) {
+    if (!dim.values.empty() &&
+        std::find(dim.values.begin(), dim.values.end(), value) == dim.values.end()) {
       return at.Error(field, index, absl::StrCat(value, " is not one of the values"));
     }
     return absl::OkStatus();
   };
-  for (int i = 0; i < dim.values_size(); ++i) {
-    RETURN_IF_ERROR(check(place, "values", i, dim.values(i)));
+  for (int i = 0; i < std::ssize(dim.values); ++i) {
+    RETURN_IF_ERROR(check(place, "values", i, dim.values[i]));
   }
-  RETURN_IF_ERROR(check(place, "default_value", -1, dim.default_value()));
-  if (dim.on_size() > 32) return place.Error("on", 32, "one too many; the most is 32");
-  for (int i = 0; i < dim.on_size(); ++i) {
+  RETURN_IF_ERROR(check(place, "default_value", -1, dim.default_value));
+  if (dim.on.size() > 32) return place.Error("on", 32, "one too many; the most is 32");
+  for (int i = 0; i < std::ssize(dim.on); ++i) {
     const SpecPlace on = place.Nested("on", i);
-    RETURN_IF_ERROR(CheckPattern(on, "target", -1, dim.on(i).target()));
-    RETURN_IF_ERROR(check(on, "default_value", -1, dim.on(i).default_value()));
+    RETURN_IF_ERROR(CheckPattern(on, "target", -1, dim.on[i].target));
+    RETURN_IF_ERROR(check(on, "default_value", -1, dim.on[i].default_value));
   }
   return absl::OkStatus();
 }
 
 absl::Status SpecChecker::CheckDTypes() const {
-  if (spec_.dtypes_size() == 0) return root_.Error("dtypes", "name at least one, such as 'f32'");
+  if (spec_.dtypes.empty()) return root_.Error("dtypes", "name at least one, such as 'f32'");
   Names seen;
-  for (int i = 0; i < spec_.dtypes_size(); ++i) {
-    const absl::StatusOr<DType> dtype = ParseDType(spec_.dtypes(i));
+  for (int i = 0; i < std::ssize(spec_.dtypes); ++i) {
+    const absl::StatusOr<DType> dtype = ParseDType(spec_.dtypes[i]);
     if (!dtype.ok()) return root_.Error("dtypes", i, dtype.status().message());
-    if (!seen.insert(spec_.dtypes(i)).second) {
-      return root_.Error("dtypes", i, absl::StrCat("'", spec_.dtypes(i), "' is there twice"));
+    if (!seen.insert(spec_.dtypes[i]).second) {
+      return root_.Error("dtypes", i, absl::StrCat("'", spec_.dtypes[i], "' is there twice"));
     }
   }
   return absl::OkStatus();
@@ -288,40 +292,39 @@ absl::Status SpecChecker::CheckDTypes() const {
 // Lets that need no config are known before it, so params may use them. What is wrong with a let is
 // told later.
 void SpecChecker::FindLetsOfProblems() {
-  for (const v1::Let& let : spec_.lets()) {
-    const absl::StatusOr<Expression> value = Expression::Parse(let.value());
-    if (value.ok() && value->CheckNames(problem_names_).ok()) problem_names_.insert(let.name());
+  for (const LetSpec& let : spec_.lets) {
+    const absl::StatusOr<Expression> value = Expression::Parse(let.value);
+    if (value.ok() && value->CheckNames(problem_names_).ok()) problem_names_.insert(let.name);
   }
 }
 
 absl::Status SpecChecker::CheckParams() {
-  for (int i = 0; i < spec_.params_size(); ++i) {
-    RETURN_IF_ERROR(CheckParam(spec_.params(i), root_.Nested("params", i)));
+  for (int i = 0; i < std::ssize(spec_.params); ++i) {
+    RETURN_IF_ERROR(CheckParam(spec_.params[i], root_.Nested("params", i)));
   }
   config_names_.insert(taken_.begin(), taken_.end());
   return absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckParam(const v1::Param& param, const SpecPlace& place) {
-  RETURN_IF_ERROR(TakeName(place, param.name()));
-  RETURN_IF_ERROR(TakeMacro(place, param.name()));
+absl::Status SpecChecker::CheckParam(const ParamSpec& param, const SpecPlace& place) {
+  RETURN_IF_ERROR(TakeName(place, param.name));
+  RETURN_IF_ERROR(TakeMacro(place, param.name));
   ASSIGN_OR_RETURN(const Expression values,
-                   Parse(place, "values", -1, param.values(), problem_names_));
+                   Parse(place, "values", -1, param.values, problem_names_));
   ASSIGN_OR_RETURN(const Expression default_value,
-                   Parse(place, "default_value", -1, param.default_value(), problem_names_));
+                   Parse(place, "default_value", -1, param.default_value, problem_names_));
   ParsedParam parsed;
-  if (param.on_size() > 32) return place.Error("on", 32, "one too many; the most is 32");
-  for (int i = 0; i < param.on_size(); ++i) {
+  if (param.on.size() > 32) return place.Error("on", 32, "one too many; the most is 32");
+  for (int i = 0; i < std::ssize(param.on); ++i) {
     const SpecPlace on = place.Nested("on", i);
-    RETURN_IF_ERROR(CheckPattern(on, "target", -1, param.on(i).target()));
-    ParsedParam::Choice choice = {param.on(i).target(), values, default_value};
-    if (!param.on(i).values().empty()) {
-      ASSIGN_OR_RETURN(choice.values,
-                       Parse(on, "values", -1, param.on(i).values(), problem_names_));
+    RETURN_IF_ERROR(CheckPattern(on, "target", -1, param.on[i].target));
+    ParsedParam::Choice choice = {param.on[i].target, values, default_value};
+    if (!param.on[i].values.empty()) {
+      ASSIGN_OR_RETURN(choice.values, Parse(on, "values", -1, param.on[i].values, problem_names_));
     }
-    if (!param.on(i).default_value().empty()) {
+    if (!param.on[i].default_value.empty()) {
       ASSIGN_OR_RETURN(choice.default_value,
-                       Parse(on, "default_value", -1, param.on(i).default_value(), problem_names_));
+                       Parse(on, "default_value", -1, param.on[i].default_value, problem_names_));
     }
     parsed.choices.push_back(std::move(choice));
   }
@@ -334,14 +337,12 @@ absl::Status SpecChecker::CheckParam(const v1::Param& param, const SpecPlace& pl
 absl::Status SpecChecker::CheckParamsAreUsed() const {
   const LanguageTraits& language = TraitsOf(parsed_.language);
   if (!language.has_constants) return absl::OkStatus();
-  v1::KernelSpec rest = spec_;
-  for (v1::Param& param : *rest.mutable_params()) {
-    param.clear_name();
-    param.clear_doc();
-  }
-  const std::string text = rest.DebugString();
-  for (int i = 0; i < spec_.params_size(); ++i) {
-    const std::string& name = spec_.params(i).name();
+  KernelSpec rest = spec_;
+  for (ParamSpec& param : rest.params) param.name = param.doc = "";
+  std::string text;
+  AppendTexts(rest, text);
+  for (int i = 0; i < std::ssize(spec_.params); ++i) {
+    const std::string& name = spec_.params[i].name;
     const auto is_it = [&](const auto& option) { return option.first == name; };
     if (std::any_of(language.options.begin(), language.options.end(), is_it)) continue;
     if (IsMentioned(name) || HasWord(text, name)) continue;
@@ -357,50 +358,49 @@ absl::Status SpecChecker::CheckParamsAreUsed() const {
 }
 
 absl::Status SpecChecker::CheckLets() {
-  for (int i = 0; i < spec_.lets_size(); ++i) {
-    const v1::Let& let = spec_.lets(i);
+  for (int i = 0; i < std::ssize(spec_.lets); ++i) {
+    const LetSpec& let = spec_.lets[i];
     const SpecPlace place = root_.Nested("lets", i);
-    RETURN_IF_ERROR(TakeName(place, let.name()));
-    ASSIGN_OR_RETURN(Expression value, Parse(place, "value", -1, let.value(), config_names_));
-    const bool uses_params = problem_names_.count(let.name()) == 0;
-    config_names_.insert(let.name());
-    parsed_.lets.push_back({let.name(), std::move(value), uses_params});
+    RETURN_IF_ERROR(TakeName(place, let.name));
+    ASSIGN_OR_RETURN(Expression value, Parse(place, "value", -1, let.value, config_names_));
+    const bool uses_params = problem_names_.count(let.name) == 0;
+    config_names_.insert(let.name);
+    parsed_.lets.push_back({let.name, std::move(value), uses_params});
   }
   return absl::OkStatus();
 }
 
 absl::Status SpecChecker::CheckConstraints() {
-  for (int i = 0; i < spec_.constraints_size(); ++i) {
-    const v1::Constraint& constraint = spec_.constraints(i);
+  for (int i = 0; i < std::ssize(spec_.constraints); ++i) {
+    const ConstraintSpec& constraint = spec_.constraints[i];
     const SpecPlace place = root_.Nested("constraints", i);
     // As `tunectl import` marks what it could not read.
-    if (constraint.expression() == "left_to_write") {
+    if (constraint.expression == "left_to_write") {
       return place.Error("expression",
                          absl::StrCat("unknown name 'left_to_write'; left to write: ",
-                                      constraint.doc(), ". Delete the line once it is done"));
+                                      constraint.doc, ". Delete the line once it is done"));
     }
     ASSIGN_OR_RETURN(Expression expression,
-                     Parse(place, "expression", -1, constraint.expression(), config_names_));
-    const std::string why =
-        constraint.doc().empty() ? "" : absl::StrCat(" (", constraint.doc(), ")");
+                     Parse(place, "expression", -1, constraint.expression, config_names_));
+    const std::string why = constraint.doc.empty() ? "" : absl::StrCat(" (", constraint.doc, ")");
     parsed_.constraints.push_back(
-        {std::move(expression), absl::StrCat("'", constraint.expression(), "'", why)});
+        {std::move(expression), absl::StrCat("'", constraint.expression, "'", why)});
   }
   return absl::OkStatus();
 }
 
 absl::Status SpecChecker::CheckDefines() {
   const LanguageTraits& language = TraitsOf(parsed_.language);
-  if (!language.has_macros && !language.has_constants && spec_.defines_size() > 0) {
+  if (!language.has_macros && !language.has_constants && !spec_.defines.empty()) {
     return root_.Nested("defines", 0)
         .Error("name", absl::StrCat(language.name, " has no macros: let launch expressions and ",
                                     "source_choice use the value"));
   }
-  for (int i = 0; i < spec_.defines_size(); ++i) {
+  for (int i = 0; i < std::ssize(spec_.defines); ++i) {
     const SpecPlace place = root_.Nested("defines", i);
-    RETURN_IF_ERROR(TakeMacro(place, spec_.defines(i).name()));
+    RETURN_IF_ERROR(TakeMacro(place, spec_.defines[i].name));
     ASSIGN_OR_RETURN(Expression value,
-                     Parse(place, "value", -1, spec_.defines(i).value(), config_names_));
+                     Parse(place, "value", -1, spec_.defines[i].value, config_names_));
     parsed_.defines.push_back(std::move(value));
   }
   return absl::OkStatus();
@@ -408,13 +408,13 @@ absl::Status SpecChecker::CheckDefines() {
 
 absl::Status SpecChecker::CheckOptions() const {
   const LanguageTraits& language = TraitsOf(parsed_.language);
-  if (!language.has_macros && spec_.nvrtc_options_size() > 0) {
+  if (!language.has_macros && !spec_.nvrtc_options.empty()) {
     return root_.Error("nvrtc_options", 0,
                        absl::StrCat(language.name, " is compiled without options of NVRTC"));
   }
-  for (int i = 0; i < spec_.nvrtc_options_size(); ++i) {
+  for (int i = 0; i < std::ssize(spec_.nvrtc_options); ++i) {
     const std::string& gpu_target = DeviceProfiles().front()->common_targets.front();
-    const std::string why = WhyNotAllowedOption(spec_.nvrtc_options(i), gpu_target);
+    const std::string why = WhyNotAllowedOption(spec_.nvrtc_options[i], gpu_target);
     if (!why.empty()) return root_.Error("nvrtc_options", i, why);
   }
   return absl::OkStatus();
@@ -422,13 +422,13 @@ absl::Status SpecChecker::CheckOptions() const {
 
 absl::Status SpecChecker::CheckIncludeRoots() const {
   const LanguageTraits& language = TraitsOf(parsed_.language);
-  for (int i = 0; i < spec_.include_roots_size(); ++i) {
+  for (int i = 0; i < std::ssize(spec_.include_roots); ++i) {
     if (!language.has_macros) {
       return root_.Error("include_roots", i, absl::StrCat(language.name, " includes nothing"));
     }
-    if (IsKernelName(spec_.include_roots(i))) continue;
+    if (IsKernelName(spec_.include_roots[i])) continue;
     return root_.Error("include_roots", i,
-                       absl::StrCat("'", spec_.include_roots(i), "' is no name: it is the NAME of ",
+                       absl::StrCat("'", spec_.include_roots[i], "' is no name: it is the NAME of ",
                                     "an operator's --include-root NAME=DIR"));
   }
   return absl::OkStatus();

@@ -11,11 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "tuner/kernel/parsed_spec.h"
-#include "tuner/kernel/spec_text.h"
+#include "tuner/kernel/spec_place.h"
 
 namespace tune {
-
-inline constexpr char kNoStepBefore[] = "there is no step before it to overlap with";
 
 class SpecChecker {
  public:
@@ -35,12 +33,11 @@ class SpecChecker {
   absl::Status CheckFile(const SpecPlace& place, const char* field, int index,
                          const std::string& name, Language language);
   absl::Status CheckFiles();
-  absl::StatusOr<Language> CheckLanguage(const SpecPlace& place, v1::Language language) const;
   absl::Status CheckDims();
-  absl::Status CheckDim(const v1::Dim& dim, const SpecPlace& place) const;
+  absl::Status CheckDim(const DimSpec& dim, const SpecPlace& place) const;
   absl::Status CheckDTypes() const;
   absl::Status CheckParams();
-  absl::Status CheckParam(const v1::Param& param, const SpecPlace& place);
+  absl::Status CheckParam(const ParamSpec& param, const SpecPlace& place);
   absl::Status CheckParamsAreUsed() const;
   void FindLetsOfProblems();
   absl::Status CheckLets();
@@ -50,43 +47,48 @@ class SpecChecker {
 
   // spec_checker_run.cc: what runs.
   absl::Status CheckArgs();
-  absl::Status CheckArg(const v1::Arg& arg, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckBuffer(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckSymbol(const v1::Arg& arg, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckScalar(const v1::Scalar& scalar, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckDescriptor(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckArg(const ArgSpec& arg, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckBuffer(const BufferSpec& buffer, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckSymbol(const ArgSpec& arg, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckScalar(const ScalarSpec& scalar, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckDescriptor(const BufferSpec& buffer, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckTensorMap(const TensorMapSpec& map, const SpecPlace& place, ParsedArg* parsed);
   // spec_checker_data.cc: what buffers hold, and what results are held to.
-  absl::Status CheckFill(const v1::Buffer& buffer, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckFillBounds(const v1::Fill& fill, const SpecPlace& place, ParsedArg* parsed);
-  absl::Status CheckMatrixFill(const v1::Buffer& buffer, const SpecPlace& place);
-  absl::Status CheckOffsetsFill(const v1::Buffer& buffer, const SpecPlace& place,
+  absl::Status CheckFill(const BufferSpec& buffer, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckFillBounds(const FillSpec& fill, const SpecPlace& place, ParsedArg* parsed);
+  absl::Status CheckMatrixFill(const BufferSpec& buffer, const SpecPlace& place);
+  absl::Status CheckOffsetsFill(const BufferSpec& buffer, const SpecPlace& place,
                                 ParsedArg* parsed);
-  absl::Status CheckDataFiles(const v1::Buffer& buffer, const SpecPlace& place);
+  absl::Status CheckDataFiles(const BufferSpec& buffer, const SpecPlace& place);
   absl::Status CheckDataFile(const SpecPlace& place, const char* field, const std::string& name);
   absl::Status CheckExpected() const;
   absl::Status CheckTolerances();
-  absl::Status CheckTolerance(const v1::Tolerance& tolerance, const SpecPlace& place) const;
+  absl::Status CheckTolerance(const ToleranceSpec& tolerance, const SpecPlace& place) const;
 
   // spec_checker_judges.cc: what tells right from wrong.
   absl::Status CheckReference();
-  absl::Status CheckReferenceSource(const v1::Reference& reference, const SpecPlace& place);
-  absl::Status CheckHostReference(const v1::Reference& reference, const SpecPlace& place);
+  absl::Status CheckReferenceSource(const ReferenceSpec& reference, const SpecPlace& place);
+  absl::Status CheckHostReference(const ReferenceSpec& reference, const SpecPlace& place);
   absl::Status CheckChecker();
-  absl::StatusOr<std::vector<ParsedChecker::Arg>> CheckerArgs(const v1::Checker& checker,
+  absl::StatusOr<std::vector<ParsedChecker::Arg>> CheckerArgs(const CheckerSpec& checker,
                                                               const SpecPlace& place) const;
 
-  absl::Status CheckLaunch(const v1::Launch& launch, const SpecPlace& place, Language language,
+  // Of a launch that no step comes before.
+  absl::Status CheckIsFirst(const std::optional<LaunchSpec>& launch, const SpecPlace& place) const;
+  // `what` it is of begins the error: "the reference".
+  absl::Status CheckIsPlain(const std::optional<LaunchSpec>& launch, const SpecPlace& place,
+                            absl::string_view what) const;
+  absl::Status CheckLaunch(const LaunchSpec& launch, const SpecPlace& place, Language language,
                            ParsedLaunch* parsed);
   absl::StatusOr<EntryText> CheckEntry(const std::string& entry, Language language,
                                        const SpecPlace& place) const;
   absl::Status CheckSteps();
-  absl::Status CheckStep(const v1::Step& step, const SpecPlace& place, Language language,
+  absl::Status CheckStep(const StepSpec& step, const SpecPlace& place, Language language,
                          ParsedStep* parsed);
   // Indices of the args that a list names; of all args if it names none.
-  template <typename List>
-  absl::StatusOr<std::vector<size_t>> ArgsNamed(const SpecPlace& place, const List& names) const;
-  absl::StatusOr<std::vector<size_t>> ScratchNamed(const v1::Step& step,
+  absl::StatusOr<std::vector<size_t>> ArgsNamed(const SpecPlace& place,
+                                                const std::vector<std::string>& names) const;
+  absl::StatusOr<std::vector<size_t>> ScratchNamed(const StepSpec& step,
                                                    const SpecPlace& place) const;
   absl::Status CheckWork();
   absl::Status CheckIncludeRoots() const;
@@ -101,10 +103,10 @@ class SpecChecker {
                             const std::string& pattern) const;
   absl::StatusOr<Expression> Parse(const SpecPlace& place, const char* field, int index,
                                    const std::string& text, const Names& in_scope) const;
-  template <typename Texts>
-  absl::Status ParseAll(const SpecPlace& place, const char* field, const Texts& texts,
-                        const Names& in_scope, std::vector<Expression>* parsed) const {
-    for (int i = 0; i < texts.size(); ++i) {
+  absl::Status ParseAll(const SpecPlace& place, const char* field,
+                        const std::vector<std::string>& texts, const Names& in_scope,
+                        std::vector<Expression>* parsed) const {
+    for (int i = 0; i < std::ssize(texts); ++i) {
       absl::StatusOr<Expression> expression = Parse(place, field, i, texts[i], in_scope);
       if (!expression.ok()) return expression.status();
       parsed->push_back(*std::move(expression));
@@ -114,7 +116,7 @@ class SpecChecker {
 
   const SpecPlace& root_;
   const std::map<std::string, std::string>& files_;
-  const v1::KernelSpec& spec_;
+  const KernelSpec& spec_;
   ParsedSpec& parsed_;
   Names taken_;  // names of dims, params and lets
   Names macros_;

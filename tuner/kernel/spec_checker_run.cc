@@ -33,98 +33,98 @@ std::string PeakNames() { return absl::StrJoin(kPeaks, ", "); }
 absl::Status SpecChecker::CheckArgs() {
   Names seen;
   bool has_output = false;
-  for (int i = 0; i < spec_.args_size(); ++i) {
-    const v1::Arg& arg = spec_.args(i);
+  for (int i = 0; i < std::ssize(spec_.args); ++i) {
+    const ArgSpec& arg = spec_.args[i];
     const SpecPlace place = root_.Nested("args", i);
-    if (!IsIdentifier(arg.name())) {
-      return place.Error("name", absl::StrCat("'", arg.name(), "' is no name"));
+    if (!IsIdentifier(arg.name)) {
+      return place.Error("name", absl::StrCat("'", arg.name, "' is no name"));
     }
-    if (!seen.insert(arg.name()).second) {
-      return place.Error("name", absl::StrCat("two args are called '", arg.name(), "'"));
+    if (!seen.insert(arg.name).second) {
+      return place.Error("name", absl::StrCat("two args are called '", arg.name, "'"));
     }
     RETURN_IF_ERROR(CheckArg(arg, place, &parsed_.args.emplace_back()));
-    has_output |= arg.buffer().role() == v1::ROLE_OUTPUT || arg.buffer().role() == v1::ROLE_INOUT;
+    has_output |= RoleOf(arg) == Role::kOutput || RoleOf(arg) == Role::kInOut;
   }
   if (!has_output) return root_.Error("args", "no buffer has the role ROLE_OUTPUT or ROLE_INOUT");
   return absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckArg(const v1::Arg& arg, const SpecPlace& place, ParsedArg* parsed) {
-  switch (arg.kind_case()) {
-    case v1::Arg::kBuffer:
-      parsed->buffer = arg.buffer();
-      return CheckBuffer(parsed->buffer, place.Nested("buffer"), parsed);
-    case v1::Arg::kScalar:
-      return CheckScalar(arg.scalar(), place.Nested("scalar"), parsed);
-    case v1::Arg::kTensorMap:
-      if (TraitsOf(parsed_.language).launched_as_compiled) {
-        return place.Error("tensor_map",
-                           absl::StrCat(ToText(parsed_.language), " takes no tensor maps: give ",
-                                        "the buffer a tensor_descriptor { ... }"));
-      }
-      return CheckTensorMap(arg.tensor_map(), place.Nested("tensor_map"), parsed);
-    case v1::Arg::kSymbol:
-      if (TraitsOf(parsed_.language).launched_as_compiled) {
-        return place.Error("symbol", absl::StrCat(ToText(parsed_.language),
-                                                  " has no variables that a spec could fill"));
-      }
-      return CheckSymbol(arg, place.Nested("symbol"), parsed);
-    case v1::Arg::KIND_NOT_SET:
-      break;
+absl::Status SpecChecker::CheckArg(const ArgSpec& arg, const SpecPlace& place, ParsedArg* parsed) {
+  if (arg.buffer.has_value()) {
+    parsed->buffer = *arg.buffer;
+    return CheckBuffer(parsed->buffer, place.Nested("buffer"), parsed);
+  }
+  if (arg.scalar.has_value()) return CheckScalar(*arg.scalar, place.Nested("scalar"), parsed);
+  const bool launched_as_compiled = TraitsOf(parsed_.language).launched_as_compiled;
+  if (arg.tensor_map.has_value()) {
+    if (launched_as_compiled) {
+      return place.Error("tensor_map",
+                         absl::StrCat(ToText(parsed_.language), " takes no tensor maps: give the ",
+                                      "buffer a tensor_descriptor { ... }"));
+    }
+    return CheckTensorMap(*arg.tensor_map, place.Nested("tensor_map"), parsed);
+  }
+  if (arg.symbol.has_value()) {
+    if (launched_as_compiled) {
+      return place.Error("symbol", absl::StrCat(ToText(parsed_.language),
+                                                " has no variables that a spec could fill"));
+    }
+    return CheckSymbol(arg, place.Nested("symbol"), parsed);
   }
   return place.Error("name", "the arg needs a buffer, a scalar, a tensor_map or a symbol");
 }
 
-absl::Status SpecChecker::CheckBuffer(const v1::Buffer& buffer, const SpecPlace& place,
+absl::Status SpecChecker::CheckBuffer(const BufferSpec& buffer, const SpecPlace& place,
                                       ParsedArg* parsed) {
-  if (buffer.dtype() != "dtype") {
-    const absl::StatusOr<DType> dtype = ParseDType(buffer.dtype());
-    if (!dtype.ok() && (buffer.dtype().empty() || IsIdentifier(buffer.dtype()))) {
+  if (buffer.dtype != "dtype") {
+    const absl::StatusOr<DType> dtype = ParseDType(buffer.dtype);
+    if (!dtype.ok() && (buffer.dtype.empty() || IsIdentifier(buffer.dtype))) {
       return place.Error("dtype", absl::StrCat(dtype.status().message(), ", or 'dtype'"));
     }
     if (!dtype.ok()) {
-      ASSIGN_OR_RETURN(parsed->dtype, Parse(place, "dtype", -1, buffer.dtype(), problem_names_));
+      ASSIGN_OR_RETURN(parsed->dtype, Parse(place, "dtype", -1, buffer.dtype, problem_names_));
     }
   }
-  if (buffer.shape_size() == 0 || buffer.shape_size() > 8) {
+  if (buffer.shape.empty() || buffer.shape.size() > 8) {
     return place.Error("shape", "a buffer has 1 to 8 dimensions");
   }
   // Buffers are allocated once for all configs, so their sizes cannot depend on params, but for
   // scratch: that is a variant's own.
-  const Names& in_scope = buffer.role() == v1::ROLE_SCRATCH ? config_names_ : problem_names_;
-  RETURN_IF_ERROR(ParseAll(place, "shape", buffer.shape(), in_scope, &parsed->shape));
-  if (buffer.role() == v1::ROLE_UNSPECIFIED || !v1::Role_IsValid(buffer.role())) {
+  const Names& in_scope = buffer.role == Role::kScratch ? config_names_ : problem_names_;
+  RETURN_IF_ERROR(ParseAll(place, "shape", buffer.shape, in_scope, &parsed->shape));
+  if (buffer.role == Role{}) {
     return place.Error("role", "name one: ROLE_INPUT, ROLE_OUTPUT, ROLE_INOUT or ROLE_SCRATCH");
   }
-  if (buffer.has_tensor_descriptor()) {
+  if (buffer.tensor_descriptor.has_value()) {
     RETURN_IF_ERROR(CheckDescriptor(buffer, place.Nested("tensor_descriptor"), parsed));
   }
   RETURN_IF_ERROR(CheckDataFiles(buffer, place));
-  return buffer.has_fill() ? CheckFill(buffer, place.Nested("fill"), parsed) : absl::OkStatus();
+  return buffer.fill.has_value() ? CheckFill(buffer, place.Nested("fill"), parsed)
+                                 : absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckDescriptor(const v1::Buffer& buffer, const SpecPlace& place,
+absl::Status SpecChecker::CheckDescriptor(const BufferSpec& buffer, const SpecPlace& place,
                                           ParsedArg* parsed) {
-  const v1::TensorDescriptor& descriptor = buffer.tensor_descriptor();
+  const TensorDescriptorSpec& descriptor = *buffer.tensor_descriptor;
   if (!TraitsOf(parsed_.language).launched_as_compiled) {
     return place.Error("block_shape", absl::StrCat("a kernel in ", ToText(parsed_.language),
                                                    " takes a tensor_map, an arg of its own"));
   }
-  if (buffer.shape_size() > 5) return place.Error("block_shape", "of at most 5 dimensions");
-  if (descriptor.block_shape_size() != buffer.shape_size()) {
+  if (buffer.shape.size() > 5) return place.Error("block_shape", "of at most 5 dimensions");
+  if (descriptor.block_shape.size() != buffer.shape.size()) {
     return place.Error("block_shape",
-                       absl::StrCat("one for each dimension of the buffer: ", buffer.shape_size(),
-                                    ", not ", descriptor.block_shape_size()));
+                       absl::StrCat("one for each dimension of the buffer: ", buffer.shape.size(),
+                                    ", not ", descriptor.block_shape.size()));
   }
-  return ParseAll(place, "block_shape", descriptor.block_shape(), config_names_,
+  return ParseAll(place, "block_shape", descriptor.block_shape, config_names_,
                   &parsed->block_shape);
 }
 
 // Inside the kernel's files a symbol is a buffer that is only read.
-absl::Status SpecChecker::CheckSymbol(const v1::Arg& arg, const SpecPlace& place,
+absl::Status SpecChecker::CheckSymbol(const ArgSpec& arg, const SpecPlace& place,
                                       ParsedArg* parsed) {
-  const v1::Symbol& symbol = arg.symbol();
-  parsed->variable = symbol.variable().empty() ? arg.name() : symbol.variable();
+  const SymbolSpec& symbol = *arg.symbol;
+  parsed->variable = symbol.variable.empty() ? arg.name : symbol.variable;
   if (!IsQualifiedName(parsed->variable)) {
     return place.Error("variable", absl::StrCat("'", parsed->variable, "' is no variable's name"));
   }
@@ -132,11 +132,11 @@ absl::Status SpecChecker::CheckSymbol(const v1::Arg& arg, const SpecPlace& place
     return place.Error(
         "variable", absl::StrCat("no file of the kernel has a variable '", parsed->variable, "'"));
   }
-  parsed->buffer.set_dtype(symbol.dtype());
-  *parsed->buffer.mutable_shape() = symbol.shape();
-  if (symbol.has_fill()) *parsed->buffer.mutable_fill() = symbol.fill();
-  parsed->buffer.set_file(symbol.file());
-  parsed->buffer.set_role(v1::ROLE_INPUT);
+  parsed->buffer = {.dtype = symbol.dtype,
+                    .shape = symbol.shape,
+                    .role = Role::kInput,
+                    .fill = symbol.fill,
+                    .file = symbol.file};
   return CheckBuffer(parsed->buffer, place, parsed);
 }
 
@@ -145,50 +145,63 @@ bool SpecChecker::IsMentioned(const std::string& word) const {
                      [&](const auto& file) { return HasWord(file.second, word); });
 }
 
-absl::Status SpecChecker::CheckScalar(const v1::Scalar& scalar, const SpecPlace& place,
+absl::Status SpecChecker::CheckScalar(const ScalarSpec& scalar, const SpecPlace& place,
                                       ParsedArg* parsed) {
-  if (!IsOneOf(scalar.dtype(), kScalarTypes)) {
-    return place.Error("dtype", absl::StrCat("unknown scalar type '", scalar.dtype(),
+  if (!IsOneOf(scalar.dtype, kScalarTypes)) {
+    return place.Error("dtype", absl::StrCat("unknown scalar type '", scalar.dtype,
                                              "'; known: ", absl::StrJoin(kScalarTypes, ", ")));
   }
-  ASSIGN_OR_RETURN(parsed->value, Parse(place, "value", -1, scalar.value(), config_names_));
+  ASSIGN_OR_RETURN(parsed->value, Parse(place, "value", -1, scalar.value, config_names_));
   return absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckTensorMap(const v1::TensorMap& map, const SpecPlace& place,
+absl::Status SpecChecker::CheckTensorMap(const TensorMapSpec& map, const SpecPlace& place,
                                          ParsedArg* parsed) {
-  const bool found = std::any_of(spec_.args().begin(), spec_.args().end(), [&](const v1::Arg& arg) {
-    return arg.has_buffer() && arg.name() == map.buffer();
+  const bool found = std::any_of(spec_.args.begin(), spec_.args.end(), [&](const ArgSpec& arg) {
+    return arg.buffer.has_value() && arg.name == map.buffer;
   });
   if (!found) {
-    return place.Error("buffer", absl::StrCat("no buffer arg is called '", map.buffer(), "'"));
+    return place.Error("buffer", absl::StrCat("no buffer arg is called '", map.buffer, "'"));
   }
-  if (map.dims_size() < 1 || map.dims_size() > 5) {
+  if (map.dims.size() < 1 || map.dims.size() > 5) {
     return place.Error("dims", "a tensor map has 1 to 5 dims");
   }
-  if (map.strides_size() != map.dims_size() - 1) {
-    return place.Error("strides", absl::StrCat("one fewer than dims: ", map.dims_size() - 1,
-                                               ", not ", map.strides_size()));
+  if (map.strides.size() != map.dims.size() - 1) {
+    return place.Error("strides", absl::StrCat("one fewer than dims: ", map.dims.size() - 1,
+                                               ", not ", map.strides.size()));
   }
-  if (map.box_size() != map.dims_size()) {
+  if (map.box.size() != map.dims.size()) {
     return place.Error(
-        "box", absl::StrCat("as many as dims: ", map.dims_size(), ", not ", map.box_size()));
+        "box", absl::StrCat("as many as dims: ", map.dims.size(), ", not ", map.box.size()));
   }
-  RETURN_IF_ERROR(ParseAll(place, "dims", map.dims(), config_names_, &parsed->dims));
-  RETURN_IF_ERROR(ParseAll(place, "strides", map.strides(), config_names_, &parsed->strides));
-  RETURN_IF_ERROR(ParseAll(place, "box", map.box(), config_names_, &parsed->box));
-  const uint32_t swizzle = map.swizzle_bytes();
+  RETURN_IF_ERROR(ParseAll(place, "dims", map.dims, config_names_, &parsed->dims));
+  RETURN_IF_ERROR(ParseAll(place, "strides", map.strides, config_names_, &parsed->strides));
+  RETURN_IF_ERROR(ParseAll(place, "box", map.box, config_names_, &parsed->box));
+  const uint32_t swizzle = map.swizzle_bytes;
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128) {
     return place.Error("swizzle_bytes", absl::StrCat(swizzle, " is not 0, 32, 64 or 128"));
   }
-  const uint32_t promotion = map.l2_promotion_bytes();
+  const uint32_t promotion = map.l2_promotion_bytes;
   if (promotion != 0 && promotion != 64 && promotion != 128 && promotion != 256) {
     return place.Error("l2_promotion_bytes", absl::StrCat(promotion, " is not 0, 64, 128 or 256"));
   }
   return absl::OkStatus();
 }
 
-absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace& place,
+absl::Status SpecChecker::CheckIsFirst(const std::optional<LaunchSpec>& launch,
+                                       const SpecPlace& place) const {
+  if (!launch.has_value() || !launch->programmatic_dependent_launch) return absl::OkStatus();
+  return place.Nested("launch").Error("programmatic_dependent_launch",
+                                      "there is no step before it to overlap with");
+}
+
+absl::Status SpecChecker::CheckIsPlain(const std::optional<LaunchSpec>& launch,
+                                       const SpecPlace& place, absl::string_view what) const {
+  if (!launch.has_value() || launch->cluster.empty()) return CheckIsFirst(launch, place);
+  return place.Nested("launch").Error("cluster", 0, absl::StrCat(what, " runs without clusters"));
+}
+
+absl::Status SpecChecker::CheckLaunch(const LaunchSpec& launch, const SpecPlace& place,
                                       Language language, ParsedLaunch* parsed) {
   const LanguageTraits& traits = TraitsOf(language);
   const bool compiled = traits.launched_as_compiled;
@@ -196,14 +209,14 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
   in_scope.insert("sm_count");
   const struct {
     const char* field;
-    const google::protobuf::RepeatedPtrField<std::string>& texts;
+    const std::vector<std::string>& texts;
     std::vector<Expression>* parsed;
-    int least;
-  } kAxes[] = {{"grid", launch.grid(), &parsed->grid, 1},
-               {"block", launch.block(), &parsed->block, compiled ? 0 : 1},
-               {"cluster", launch.cluster(), &parsed->cluster, 0}};
+    size_t least;
+  } kAxes[] = {{"grid", launch.grid, &parsed->grid, 1},
+               {"block", launch.block, &parsed->block, compiled ? size_t{0} : 1},
+               {"cluster", launch.cluster, &parsed->cluster, 0}};
   for (const auto& axes : kAxes) {
-    if (compiled && axes.least == 0 && axes.texts.size() > 0) {
+    if (compiled && axes.least == 0 && !axes.texts.empty()) {
       return place.Error(axes.field, 0,
                          absl::StrCat(traits.name,
                                       " decides it: a launch has a grid only; give "
@@ -215,35 +228,35 @@ absl::Status SpecChecker::CheckLaunch(const v1::Launch& launch, const SpecPlace&
     }
     RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
   }
-  parsed->cooperative = launch.cooperative();
-  parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch();
-  if (launch.resident() && (launch.grid_size() > 1 || launch.cluster_size() > 1)) {
+  parsed->cooperative = launch.cooperative;
+  parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch;
+  if (launch.resident && (launch.grid.size() > 1 || launch.cluster.size() > 1)) {
     return place.Error("resident",
                        "blocks that walk over the work have a grid, and a cluster, of "
                        "one axis: give one expression");
   }
-  parsed->resident = launch.resident();
-  if (!launch.shared_bytes().empty()) {
+  parsed->resident = launch.resident;
+  if (!launch.shared_bytes.empty()) {
     if (compiled) return place.Error("shared_bytes", absl::StrCat(traits.name, " decides it"));
     ASSIGN_OR_RETURN(parsed->shared_bytes,
-                     Parse(place, "shared_bytes", -1, launch.shared_bytes(), in_scope));
+                     Parse(place, "shared_bytes", -1, launch.shared_bytes, in_scope));
   }
   return absl::OkStatus();
 }
 
 // The algorithm's minimum depends on the problem only, never on what a variant does.
 absl::Status SpecChecker::CheckWork() {
-  if (!spec_.has_work()) return absl::OkStatus();
-  const v1::Work& work = spec_.work();
+  if (!spec_.work.has_value()) return absl::OkStatus();
+  const WorkSpec& work = *spec_.work;
   const SpecPlace place = root_.Nested("work");
-  if (!work.flops().empty()) {
-    ASSIGN_OR_RETURN(parsed_.flops, Parse(place, "flops", -1, work.flops(), problem_names_));
+  if (!work.flops.empty()) {
+    ASSIGN_OR_RETURN(parsed_.flops, Parse(place, "flops", -1, work.flops, problem_names_));
   }
-  if (!work.bytes().empty()) {
-    ASSIGN_OR_RETURN(parsed_.bytes, Parse(place, "bytes", -1, work.bytes(), problem_names_));
+  if (!work.bytes.empty()) {
+    ASSIGN_OR_RETURN(parsed_.bytes, Parse(place, "bytes", -1, work.bytes, problem_names_));
   }
-  if (work.peak().empty() || IsPeakName(work.peak())) return absl::OkStatus();
-  const absl::StatusOr<Expression> peak = Parse(place, "peak", -1, work.peak(), problem_names_);
+  if (work.peak.empty() || IsPeakName(work.peak)) return absl::OkStatus();
+  const absl::StatusOr<Expression> peak = Parse(place, "peak", -1, work.peak, problem_names_);
   if (!peak.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(peak.status().message(), "; or one of the peaks ", PeakNames()));
@@ -252,27 +265,27 @@ absl::Status SpecChecker::CheckWork() {
   return absl::OkStatus();
 }
 
-template <typename List>
-absl::StatusOr<std::vector<size_t>> SpecChecker::ArgsNamed(const SpecPlace& place,
-                                                           const List& names) const {
+absl::StatusOr<std::vector<size_t>> SpecChecker::ArgsNamed(
+    const SpecPlace& place, const std::vector<std::string>& names) const {
   std::vector<size_t> indices;
-  for (int i = 0; i < spec_.args_size() && names.empty(); ++i) {
-    if (!spec_.args(i).has_symbol()) indices.push_back(static_cast<size_t>(i));
+  for (int i = 0; i < std::ssize(spec_.args) && names.empty(); ++i) {
+    if (!spec_.args[i].symbol.has_value()) indices.push_back(static_cast<size_t>(i));
   }
-  for (int i = 0; i < names.size(); ++i) {
-    const auto arg = std::find_if(spec_.args().begin(), spec_.args().end(),
-                                  [&](const v1::Arg& known) { return known.name() == names[i]; });
-    if (arg == spec_.args().end()) {
+  for (int i = 0; i < std::ssize(names); ++i) {
+    const std::optional<size_t> index = FindArg(spec_, names[i]);
+    if (!index.has_value()) {
       return place.Error("args", i, absl::StrCat("no arg is called '", names[i], "'"));
     }
-    if (arg->has_symbol()) {
+    const ArgSpec& arg = spec_.args[*index];
+    if (arg.symbol.has_value()) {
       return place.Error("args", i,
                          absl::StrCat("symbol '", names[i], "' is a variable, not a ",
                                       "parameter: leave it out here"));
     }
-    indices.push_back(static_cast<size_t>(arg - spec_.args().begin()));
-    const std::string& buffer = arg->tensor_map().buffer();
-    if (arg->has_tensor_map() && std::find(names.begin(), names.end(), buffer) == names.end()) {
+    indices.push_back(*index);
+    if (!arg.tensor_map.has_value()) continue;
+    const std::string& buffer = arg.tensor_map->buffer;
+    if (std::find(names.begin(), names.end(), buffer) == names.end()) {
       return place.Error("args", i,
                          absl::StrCat("tensor map '", names[i], "' needs its buffer '", buffer,
                                       "' among the args"));
@@ -281,19 +294,16 @@ absl::StatusOr<std::vector<size_t>> SpecChecker::ArgsNamed(const SpecPlace& plac
   return indices;
 }
 
-absl::StatusOr<std::vector<size_t>> SpecChecker::ScratchNamed(const v1::Step& step,
+absl::StatusOr<std::vector<size_t>> SpecChecker::ScratchNamed(const StepSpec& step,
                                                               const SpecPlace& place) const {
   std::vector<size_t> indices;
-  for (int i = 0; i < step.zero_size(); ++i) {
-    const auto arg =
-        std::find_if(spec_.args().begin(), spec_.args().end(), [&](const v1::Arg& known) {
-          return known.name() == step.zero(i) && known.buffer().role() == v1::ROLE_SCRATCH;
-        });
-    if (arg == spec_.args().end()) {
+  for (int i = 0; i < std::ssize(step.zero); ++i) {
+    const std::optional<size_t> index = FindArg(spec_, step.zero[i]);
+    if (!index.has_value() || RoleOf(spec_.args[*index]) != Role::kScratch) {
       return place.Error("zero", i,
-                         absl::StrCat("no buffer of ROLE_SCRATCH is called '", step.zero(i), "'"));
+                         absl::StrCat("no buffer of ROLE_SCRATCH is called '", step.zero[i], "'"));
     }
-    indices.push_back(static_cast<size_t>(arg - spec_.args().begin()));
+    indices.push_back(*index);
   }
   return indices;
 }
@@ -315,60 +325,54 @@ absl::StatusOr<EntryText> SpecChecker::CheckEntry(const std::string& entry, Lang
   return parsed;
 }
 
-absl::Status SpecChecker::CheckStep(const v1::Step& step, const SpecPlace& place, Language language,
+absl::Status SpecChecker::CheckStep(const StepSpec& step, const SpecPlace& place, Language language,
                                     ParsedStep* parsed) {
-  ASSIGN_OR_RETURN(parsed->entry, CheckEntry(step.entry(), language, place));
-  parsed->source = step.source();
-  const auto& headers = spec_.headers();
-  if (!step.source().empty() && step.source() != spec_.source() &&
-      std::find(headers.begin(), headers.end(), step.source()) == headers.end()) {
-    return place.Error("source", absl::StrCat("'", step.source(), "' is neither the source nor a ",
+  ASSIGN_OR_RETURN(parsed->entry, CheckEntry(step.entry, language, place));
+  parsed->source = step.source;
+  const auto& headers = spec_.headers;
+  if (!step.source.empty() && step.source != spec_.source &&
+      std::find(headers.begin(), headers.end(), step.source) == headers.end()) {
+    return place.Error("source", absl::StrCat("'", step.source, "' is neither the source nor a ",
                                               "header: add it to headers"));
   }
-  if (!step.has_launch()) return place.Error("launch", "missing");
-  RETURN_IF_ERROR(CheckLaunch(step.launch(), place.Nested("launch"), language, &parsed->launch));
-  if (step.args_size() > 64) return place.Error("args", 64, "one too many; the most is 64");
-  ASSIGN_OR_RETURN(parsed->args, ArgsNamed(place, step.args()));
-  if (step.zero_size() > 16) return place.Error("zero", 16, "one too many; the most is 16");
+  if (!step.launch.has_value()) return place.Error("launch", "missing");
+  RETURN_IF_ERROR(CheckLaunch(*step.launch, place.Nested("launch"), language, &parsed->launch));
+  if (step.args.size() > 64) return place.Error("args", 64, "one too many; the most is 64");
+  ASSIGN_OR_RETURN(parsed->args, ArgsNamed(place, step.args));
+  if (step.zero.size() > 16) return place.Error("zero", 16, "one too many; the most is 16");
   ASSIGN_OR_RETURN(parsed->zero, ScratchNamed(step, place));
-  if (step.when().empty()) return absl::OkStatus();
+  if (step.when.empty()) return absl::OkStatus();
   Names in_scope = config_names_;
   in_scope.insert("sm_count");
-  ASSIGN_OR_RETURN(parsed->when, Parse(place, "when", -1, step.when(), in_scope));
+  ASSIGN_OR_RETURN(parsed->when, Parse(place, "when", -1, step.when, in_scope));
   return absl::OkStatus();
 }
 
 // A spec without steps has one: its entry with its launch and all args.
 absl::Status SpecChecker::CheckSteps() {
-  if (!spec_.source_choice().empty()) {
+  if (!spec_.source_choice.empty()) {
     ASSIGN_OR_RETURN(parsed_.source_choice,
-                     Parse(root_, "source_choice", -1, spec_.source_choice(), config_names_));
+                     Parse(root_, "source_choice", -1, spec_.source_choice, config_names_));
   }
-  if (spec_.steps_size() == 0) {
-    v1::Step step;
-    step.set_entry(spec_.entry());
-    if (spec_.has_launch()) *step.mutable_launch() = spec_.launch();
+  if (spec_.steps.empty()) {
+    const StepSpec step = {.entry = spec_.entry, .launch = spec_.launch};
     ParsedStep& parsed = parsed_.steps.emplace_back();
     parsed.field = "launch";
-    if (step.launch().programmatic_dependent_launch()) {
-      return root_.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
-    }
+    RETURN_IF_ERROR(CheckIsFirst(step.launch, root_));
     return CheckStep(step, root_, parsed_.language, &parsed);
   }
-  if (!spec_.entry().empty()) return root_.Error("entry", "each of the steps has its own");
-  if (spec_.has_launch()) return root_.Error("launch", "each of the steps has its own");
+  if (!spec_.entry.empty()) return root_.Error("entry", "each of the steps has its own");
+  if (spec_.launch.has_value()) return root_.Error("launch", "each of the steps has its own");
   Names names;
-  for (int i = 0; i < spec_.steps_size(); ++i) {
-    const v1::Step& step = spec_.steps(i);
+  for (int i = 0; i < std::ssize(spec_.steps); ++i) {
+    const StepSpec& step = spec_.steps[i];
     const SpecPlace place = root_.Nested("steps", i);
-    if (!step.name().empty() && !names.insert(step.name()).second) {
-      return place.Error("name", absl::StrCat("two steps are called '", step.name(), "'"));
+    if (!step.name.empty() && !names.insert(step.name).second) {
+      return place.Error("name", absl::StrCat("two steps are called '", step.name, "'"));
     }
     ParsedStep& parsed = parsed_.steps.emplace_back();
     parsed.field = absl::StrCat("steps[", i, "].launch");
-    if (i == 0 && step.launch().programmatic_dependent_launch()) {
-      return place.Nested("launch").Error("programmatic_dependent_launch", kNoStepBefore);
-    }
+    if (i == 0) RETURN_IF_ERROR(CheckIsFirst(step.launch, place));
     RETURN_IF_ERROR(CheckStep(step, place, parsed_.language, &parsed));
   }
   return absl::OkStatus();

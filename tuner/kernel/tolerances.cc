@@ -29,33 +29,33 @@ TolerancePlan DefaultTolerance(DType dtype) {
   }
 }
 
-TolerancePlan ToPlan(const v1::Tolerance& tolerance) {
-  TolerancePlan plan = {.rtol = tolerance.rtol(),
-                        .atol = tolerance.atol(),
-                        .relative_norm = tolerance.relative_norm(),
-                        .mismatches = tolerance.mismatches()};
+TolerancePlan ToPlan(const ToleranceSpec& tolerance) {
+  TolerancePlan plan = {.rtol = tolerance.rtol,
+                        .atol = tolerance.atol,
+                        .relative_norm = tolerance.relative_norm,
+                        .mismatches = tolerance.mismatches};
   const bool by_norm_alone = plan.relative_norm > 0 && plan.rtol == 0 && plan.atol == 0;
   if (by_norm_alone) plan.atol = std::numeric_limits<double>::infinity();
   return plan;
 }
 
-TolerancePlan ToleranceFor(const std::vector<const v1::Tolerance*>& holding, DType dtype) {
-  for (const v1::Tolerance* tolerance : holding) {
-    if (tolerance->dtype() == ToText(dtype)) return ToPlan(*tolerance);
+TolerancePlan ToleranceFor(const std::vector<const ToleranceSpec*>& holding, DType dtype) {
+  for (const ToleranceSpec* tolerance : holding) {
+    if (tolerance->dtype == ToText(dtype)) return ToPlan(*tolerance);
   }
   return DefaultTolerance(dtype);
 }
 
-absl::StatusOr<std::vector<const v1::Tolerance*>> Holding(const ParsedSpec& parsed,
+absl::StatusOr<std::vector<const ToleranceSpec*>> Holding(const ParsedSpec& parsed,
                                                           const Evaluation& evaluation) {
-  std::vector<const v1::Tolerance*> holding;
+  std::vector<const ToleranceSpec*> holding;
   for (size_t i = 0; i < parsed.tolerances.size(); ++i) {
     bool holds = true;
     if (parsed.tolerances[i].has_value()) {
       ASSIGN_OR_RETURN(holds, evaluation.Boolean(absl::StrCat("tolerances[", i, "].when"),
                                                  *parsed.tolerances[i]));
     }
-    if (holds) holding.push_back(&parsed.spec.tolerances(static_cast<int>(i)));
+    if (holds) holding.push_back(&parsed.spec.tolerances[i]);
   }
   return holding;
 }
@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<const v1::Tolerance*>> Holding(const ParsedSpec& pars
 
 absl::Status PlanTolerances(const ParsedSpec& parsed, const Evaluation& evaluation,
                             ProblemPlan& plan) {
-  ASSIGN_OR_RETURN(const std::vector<const v1::Tolerance*> holding, Holding(parsed, evaluation));
+  ASSIGN_OR_RETURN(const std::vector<const ToleranceSpec*> holding, Holding(parsed, evaluation));
   for (const BufferPlan& buffer : plan.buffers) {
     const bool known = std::any_of(plan.tolerances.begin(), plan.tolerances.end(),
                                    [&](const auto& entry) { return entry.first == buffer.dtype; });
@@ -72,9 +72,9 @@ absl::Status PlanTolerances(const ParsedSpec& parsed, const Evaluation& evaluati
       plan.tolerances.emplace_back(buffer.dtype, ToleranceFor(holding, buffer.dtype));
     }
   }
-  for (const v1::Tolerance* tolerance : holding) {
-    if (tolerance->arg().empty()) continue;
-    plan.buffer_tolerances.emplace_back(tolerance->arg(), ToPlan(*tolerance));
+  for (const ToleranceSpec* tolerance : holding) {
+    if (tolerance->arg.empty()) continue;
+    plan.buffer_tolerances.emplace_back(tolerance->arg, ToPlan(*tolerance));
   }
   return absl::OkStatus();
 }

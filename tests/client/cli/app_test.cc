@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::client {
@@ -29,7 +30,7 @@ work { bytes: "8 * NAME" }
 reference { entry: "r" launch { grid: "1" block: "1" } }
 )spec",
                                                {{"NAME", name}});
-  return Kernel::Create("k.textproto", spec, {{"k.cu", "text"}}).status();
+  return server::ReadKernel("k.textproto", spec, {{"k.cu", "text"}}).status();
 }
 
 // A dim would never get what its flag is given.

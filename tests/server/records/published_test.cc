@@ -17,6 +17,7 @@
 #include "db/large_store.h"
 #include "db/store.h"
 #include "server/records/record_book.h"
+#include "server/wire/spec.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/server/scripted_gpus.h"
 
@@ -42,7 +43,7 @@ class History {
   explicit History(uint32_t seed) : random_(seed) {
     workers_ = gpus_.StartWorkers();
     Start();
-    const auto kernel = Kernel::Create("mine.textproto", kSpec, kFiles).value();
+    const auto kernel = ReadKernel("mine.textproto", kSpec, kFiles).value();
     hash_ = kernel->hash();
     EXPECT_TRUE(store_
                     ->PutKernel({.hash = hash_,

@@ -15,6 +15,7 @@
 #include "db/large_store.h"
 #include "kernels/catalogue.h"
 #include "server/records/record_convert.h"
+#include "server/wire/spec.h"
 #include "tests/server/scripted_gpus.h"
 
 namespace tune::server {
@@ -40,7 +41,7 @@ class RecordBookTest : public testing::Test {
     store_ = db::Store::Open(gpus_.Path("tune.db")).value();
     devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
     const std::map<std::string, std::string> files = {{"k.cu", "text"}};
-    const auto kernel = Kernel::Create("mine.textproto", kSpec, files).value();
+    const auto kernel = ReadKernel("mine.textproto", kSpec, files).value();
     hash_ = kernel->hash();
     const db::KernelRow row{.hash = hash_,
                             .name = "mine",

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/substitute.h"
 #include "absl/time/clock.h"
+#include "server/wire/spec.h"
 
 namespace tune::server {
 namespace {
@@ -36,7 +37,7 @@ reference { entry: "reference" dtype: "f64" launch { grid: "ceil_div(n, 64)" blo
   }
   absl::StrAppend(&spec, "constraints { expression: \"", constraint, "\" }\n");
   spec = absl::StrReplaceAll(spec, {{"BLOCK", block}});
-  auto kernel = Kernel::Create("scrambled.textproto", spec, {{"scrambled.cu", "// nothing"}});
+  auto kernel = ReadKernel("scrambled.textproto", spec, {{"scrambled.cu", "// nothing"}});
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   const TargetTraits traits = TargetTraitsFor("cpu").value();
   const Problem problem = (*kernel)->MakeProblem({}, "", "cpu").value();

@@ -15,6 +15,7 @@
 #include "server/records/record_book.h"
 #include "server/records/shipped_sweeps.h"
 #include "server/snapshots/snapshot_text.h"
+#include "server/wire/spec.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/kernel/launch_sizes_of.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/supervision/workers.h"
+#include "server/wire/spec.h"
 #include "tests/server/supervision/scripted.h"
 #include "tests/server/supervision/small_kernel.h"
 #include "tuner/strategies/strategy.h"
@@ -123,8 +124,8 @@ TEST_F(CpuSweepTest, ASecondSweepFindsEverythingCompiled) {
 // Half of its variants add up in memory that a step zeroes.
 TEST_F(CpuSweepTest, AKernelOfTwoStepsIsTunedLikeAnyOther) {
   absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
-      Kernel::Create("split_sum.textproto", ReadExample("split_sum.textproto"),
-                     {{"split_sum.cu", ReadExample("split_sum.cu")}});
+      ReadKernel("split_sum.textproto", ReadExample("split_sum.textproto"),
+                 {{"split_sum.cu", ReadExample("split_sum.cu")}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   Make(*kernel, {{"rows", 3}, {"cols", 5000}});
   const std::vector<Trial> trials = Sweep();

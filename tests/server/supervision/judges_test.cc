@@ -20,6 +20,7 @@ using testing::HasSubstr;
 
 constexpr char kSource[] = R"cuda(
 #if TUNE_CHECKER
+#include "server/wire/spec.h"
 #include "tune_check.h"
 extern "C" __global__ void check(const float* x, const float* y, int n, TuneFaults* faults) {
   const int i = blockIdx.x * 64 + threadIdx.x;
@@ -51,8 +52,8 @@ class JudgesTest : public testing::Test {
                                                      const std::string& python = "") {
     std::string source = kSource;
     source.replace(source.find("CHECK\n"), 5, check);
-    return Kernel::Create("copy.textproto",
-                          absl::StrCat(R"spec(name: "copy"
+    return ReadKernel("copy.textproto",
+                      absl::StrCat(R"spec(name: "copy"
 source: "copy.cu"
 entry: "copy"
 dims { name: "n" default_value: 1000 min: 1 }
@@ -62,8 +63,8 @@ args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
 args { name: "n" scalar { dtype: "i32" value: "n" } }
 launch { grid: "ceil_div(n, 64)" block: "64" }
 )spec",
-                                       judge),
-                          {{"copy.cu", source}, {"right.py", python}}, "somebody");
+                                   judge),
+                      {{"copy.cu", source}, {"right.py", python}}, "somebody");
   }
 
   // The status of preparing the problem and, where that is well, the report of its default config.

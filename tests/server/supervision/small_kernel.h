@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::server {
@@ -55,7 +56,7 @@ extern "C" __global__ void scale_reference(const DTYPE* x, float* y, int n) {
 }
 #endif
 )cuda";
-  return Kernel::Create("scale.textproto", spec, {{"scale.cu", source}});
+  return ReadKernel("scale.textproto", spec, {{"scale.cu", source}});
 }
 
 }  // namespace tune::server

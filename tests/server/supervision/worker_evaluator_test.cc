@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
+#include "server/wire/spec.h"
 #include "tests/server/supervision/scripted.h"
 #include "tuner/device_profile.h"
 #include "tuner/strategies/strategy.h"
@@ -48,7 +49,7 @@ work { flops: "n" bytes: "8 * n" peak: "'f32'" }
 reference { entry: "r" launch { grid: "1" block: "1" } }
 )spec");
   absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
-      Kernel::Create("scripted.textproto", spec, {{"s.cu", "text"}});
+      ReadKernel("scripted.textproto", spec, {{"s.cu", "text"}});
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   return *kernel;
 }
@@ -128,7 +129,7 @@ class WorkerEvaluatorTest : public testing::Test {
     const std::string sick = absl::StrReplaceAll(
         kernel_->spec_text(),
         {{"default_value: \"'samples'\"", absl::StrCat("default_value: \"'", behaviour, "'\"")}});
-    kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
+    kernel_ = ReadKernel("s.textproto", sick, {{"s.cu", "text"}}).value();
     evaluator_ = MakeEvaluator().value();
     for (const Config& config : AllConfigs()) (void)evaluator_->Start(config);
   }
@@ -338,7 +339,7 @@ TEST_F(WorkerEvaluatorTest, AReferenceThatTakesTheWholeBudgetSaysSo) {
     const std::string sick = absl::StrReplaceAll(
         spec, {{absl::StrCat("default_value: \"", healthy, "\""), "default_value: \"'hang'\""}});
     ASSERT_NE(sick, spec);
-    kernel_ = Kernel::Create("s.textproto", sick, {{"s.cu", "text"}}).value();
+    kernel_ = ReadKernel("s.textproto", sick, {{"s.cu", "text"}}).value();
     const absl::Time start = absl::Now();
     const absl::Status status = MakeEvaluator().status();
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -532,7 +533,7 @@ TEST_F(WorkerEvaluatorTest, ACompilerThatIsMissingIsASentence) {
 
 // A kernel in PTX, with its reference in CUDA C++; each text is a behaviour.
 std::shared_ptr<const Kernel> PtxKernel(const std::string& ptx) {
-  return Kernel::Create("two.textproto", R"spec(
+  return ReadKernel("two.textproto", R"spec(
 name: "two" language: PTX source: "k.ptx" entry: "k"
 dims { name: "n" default_value: 1000 }
 dtypes: "f32"
@@ -542,7 +543,7 @@ launch { grid: "1" block: "THREADS" }
 work { flops: "n" bytes: "8 * n" peak: "'f32'" }
 reference { source: "r.cu" entry: "r" launch { grid: "1" block: "1" } }
 )spec",
-                        {{"k.ptx", ptx}, {"r.cu", "ok"}})
+                    {{"k.ptx", ptx}, {"r.cu", "ok"}})
       .value();
 }
 

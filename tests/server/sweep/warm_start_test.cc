@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "server/wire/spec.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -44,8 +45,8 @@ Trial MakeTrial(int64_t sweep_id, int64_t threads, double latency_ns) {
 class WarmStartTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto kernel = Kernel::Create("copy.textproto", kSpec,
-                                 {{"copy.cu", "extern \"C\" __global__ void copy() {}"}});
+    auto kernel = ReadKernel("copy.textproto", kSpec,
+                             {{"copy.cu", "extern \"C\" __global__ void copy() {}"}});
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     kernel_ = *std::move(kernel);
     auto store = db::Store::Open(dir_.path() + "/tune.db");
@@ -159,7 +160,7 @@ TEST(NearestWinnersTest, TakesEachConfigOnceTheNearestFirst) {
 }
 
 TEST_F(WarmStartTest, TrustFallsWithEveryDifference) {
-  const v1::KernelSpec& spec = kernel_->spec();
+  const KernelSpec& spec = kernel_->spec();
   const TrialKey key = Key(1024);
   EXPECT_EQ(TrustIn(key, key, spec), 1);
   EXPECT_LT(TrustIn(Key(4096), key, spec), TrustIn(Key(2048), key, spec));

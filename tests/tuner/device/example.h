@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "google/protobuf/text_format.h"
-#include "tune/v1/kernel.pb.h"
+#include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune {
@@ -30,13 +29,14 @@ inline absl::StatusOr<std::shared_ptr<const Kernel>> ReadExample(const std::stri
   const std::string path = std::string(TUNE_PROJECT_DIR) + "/docs/examples/" + name;
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   const std::string text = ReadFileOf(path + ".textproto");
-  v1::KernelSpec spec;
-  google::protobuf::TextFormat::ParseFromString(text, &spec);
-  std::map<std::string, std::string> files = {{spec.source(), ReadFileOf(folder + spec.source())}};
-  for (const std::string& header : spec.headers()) files[header] = ReadFileOf(folder + header);
-  const std::string& reference = spec.reference().source();
+  absl::StatusOr<server::WrittenSpec> written = server::ReadSpec(name, text);
+  if (!written.ok()) return written.status();
+  const KernelSpec& spec = written->spec;
+  std::map<std::string, std::string> files = {{spec.source, ReadFileOf(folder + spec.source)}};
+  for (const std::string& header : spec.headers) files[header] = ReadFileOf(folder + header);
+  const std::string reference = spec.reference.has_value() ? spec.reference->source : "";
   if (!reference.empty()) files[reference] = ReadFileOf(folder + reference);
-  return Kernel::Create(name, text, files);
+  return Kernel::Create(spec, written->text, files);
 }
 
 inline std::vector<Config> ConfigsOf(const Kernel& kernel, const Problem& problem,

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "server/wire/spec.h"
 #include "tuner/device/structured_fill.h"
 #include "tuner/kernel/data_file.h"
 #include "tuner/kernel/kernel.h"
@@ -66,7 +67,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> Make(
     EXPECT_NE(text.find(from), std::string::npos) << from;
     text = absl::StrReplaceAll(text, {{from, to}});
   }
-  return Kernel::Create("sum.textproto", text, files);
+  return server::ReadKernel("sum.textproto", text, files);
 }
 
 class KernelDataTest : public testing::Test {

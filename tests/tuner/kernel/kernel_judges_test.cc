@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/tune_check.h"
 
@@ -44,12 +45,12 @@ absl::StatusOr<std::shared_ptr<const Kernel>> Make(
     EXPECT_NE(text.find(from), std::string::npos) << from;
     text = absl::StrReplaceAll(text, {{from, to}});
   }
-  return Kernel::Create("sort.textproto", text,
-                        {{"sort.cu", "// nothing"},
-                         {"more.cu", "// nothing"},
-                         {"helper.py", "A = 1"},
-                         {"right.py", "import helper"},
-                         {"check.cu", "// nothing"}});
+  return server::ReadKernel("sort.textproto", text,
+                            {{"sort.cu", "// nothing"},
+                             {"more.cu", "// nothing"},
+                             {"helper.py", "A = 1"},
+                             {"right.py", "import helper"},
+                             {"check.cu", "// nothing"}});
 }
 
 ProblemPlan PlanOf(const Kernel& kernel) {

@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "server/wire/spec.h"
 #include "tests/tuner/test_kernel.h"
 #include "tuner/kernel/kernel.h"
 
@@ -60,7 +61,7 @@ std::string StepsSpec(const std::string& steps = kSteps) {
 }
 
 absl::StatusOr<std::shared_ptr<const Kernel>> StepsKernel(const std::string& steps = kSteps) {
-  return Kernel::Create("scale.textproto", StepsSpec(steps), TestFiles());
+  return server::ReadKernel("scale.textproto", StepsSpec(steps), TestFiles());
 }
 
 std::vector<std::string> EntriesOf(const ProgramPlan& plan) {
@@ -177,7 +178,7 @@ TEST(KernelSources, AParamMayChooseTheFile) {
       TestSpecText(),
       {{"headers: \"vec.h\"",
         "headers: \"vec.h\" source_choice: \"'vec.h' if VEC == 4 else 'scale.cu'\""}});
-  const auto kernel = Kernel::Create("scale.textproto", text, TestFiles());
+  const auto kernel = server::ReadKernel("scale.textproto", text, TestFiles());
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem = MakeProblem(**kernel, {}, "f32", "sm_90a");
   const Space space = (*kernel)->MakeSpace(problem, Traits("sm_90a")).value();
@@ -200,10 +201,10 @@ TEST(KernelSources, TheReferenceMayHaveAFileAndArgsOfItsOwn) {
       {{"entry: \"scale_reference\"",
         "entry: \"scale_reference\" source: \"plain.cu\" args: [\"y\", \"count\"]"}});
   std::map<std::string, std::string> files = TestFiles();
-  EXPECT_THAT(std::string(Kernel::Create("scale.textproto", text, files).status().message()),
+  EXPECT_THAT(std::string(server::ReadKernel("scale.textproto", text, files).status().message()),
               HasSubstr("reference.source: file 'plain.cu' was not given"));
   files["plain.cu"] = "plain";
-  const auto kernel = Kernel::Create("scale.textproto", text, files);
+  const auto kernel = server::ReadKernel("scale.textproto", text, files);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem = MakeProblem(**kernel, {}, "f32", "sm_90a");
   const ProblemPlan plan = (*kernel)->PlanProblem(problem, Traits("sm_90a")).value();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_replace.h"
+#include "server/wire/spec.h"
 #include "tests/tuner/test_kernel.h"
 
 namespace tune {
@@ -18,7 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 std::shared_ptr<const Kernel> TestKernel() {
-  auto kernel = Kernel::Create("scale.textproto", TestSpecText(), TestFiles());
+  auto kernel = server::ReadKernel("scale.textproto", TestSpecText(), TestFiles());
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   return *kernel;
 }
@@ -115,7 +116,7 @@ TEST(Kernel, EmptySpaceNamesTheConstraint) {
 }
 
 TEST(Kernel, ChecksAConfigWithoutTheSpace) {
-  const auto kernel = Kernel::Create("scale.textproto", TestSpecText(), TestFiles()).value();
+  const auto kernel = server::ReadKernel("scale.textproto", TestSpecText(), TestFiles()).value();
   const Problem problem = kernel->MakeProblem({}, "bf16", "sm_90a").value();
   const TargetTraits traits = Traits("sm_90a");
   const Space space = kernel->MakeSpace(problem, traits).value();
@@ -211,7 +212,7 @@ TEST(Kernel, ResultsMayBeOfAnotherTypeThanInputs) {
                        {"tolerances {",
                         "tolerances { dtype: \"bf16\" atol: 0.5 when: \"dtype == "
                         "'e4m3' and mode == 1\" }\ntolerances {"}});
-  const auto kernel = Kernel::Create("s", text, TestFiles()).value();
+  const auto kernel = server::ReadKernel("s", text, TestFiles()).value();
   const auto plan = [&](const std::string& dtype, int64_t mode) {
     const Problem problem = MakeProblem(*kernel, {{"mode", mode}}, dtype, "sm_90a");
     return kernel->PlanProblem(problem, Traits("sm_90a")).value();
@@ -228,7 +229,7 @@ TEST(Kernel, ResultsMayBeOfAnotherTypeThanInputs) {
   EXPECT_THAT(narrow.reference.compile.defines,
               testing::IsSupersetOf({Pair("DTYPE", "__nv_fp8_e4m3"), Pair("DTYPE_E4M3", "1")}));
   const auto wrong =
-      Kernel::Create("s", absl::StrReplaceAll(text, {{"'bf16' if", "'half' if"}}), TestFiles())
+      server::ReadKernel("s", absl::StrReplaceAll(text, {{"'bf16' if", "'half' if"}}), TestFiles())
           .value();
   const Problem problem = MakeProblem(*wrong, {}, "e4m3", "sm_90a");
   EXPECT_THAT(std::string(wrong->PlanProblem(problem, Traits("sm_90a")).status().message()),
@@ -283,14 +284,14 @@ TEST(Kernel, HashDependsOnTheMeaningNotTheSpelling) {
   const std::string hash = TestKernel()->hash();
   EXPECT_EQ(hash.size(), 64);
   auto hash_of = [](const std::string& text, const std::map<std::string, std::string>& files) {
-    return Kernel::Create("other.textproto", text, files).value()->hash();
+    return server::ReadKernel("other.textproto", text, files).value()->hash();
   };
   const std::string text = TestSpecText();
   std::map<std::string, std::string> files = TestFiles();
   EXPECT_EQ(hash_of("# a comment\n" + text, files), hash);
   files["unused.h"] = "int x;";
   EXPECT_EQ(hash_of(text, files), hash);
-  EXPECT_EQ(Kernel::Create("s", text, files).value()->files().size(), 2);
+  EXPECT_EQ(server::ReadKernel("s", text, files).value()->files().size(), 2);
   std::set<std::string> hashes = {hash};
   EXPECT_TRUE(
       hashes.insert(hash_of(absl::StrReplaceAll(text, {{"min: 1", "min: 2"}}), files)).second);
@@ -305,12 +306,6 @@ struct WrongSpec {
 };
 
 constexpr WrongSpec kWrongSpecs[] = {
-    {"summary:", "sumary:",
-     "scale.textproto:2:7: Message type \"tune.v1.KernelSpec\" has no field named \"sumary\"; did "
-     "you "
-     "mean 'summary'?"},
-    {"default_value: 8192", "default_value: many",
-     "scale.textproto:6:36: Expected integer, got: many"},
     {"name: \"scale\"", "name: \"Scale\"",
      "scale.textproto:1:1: name: 'Scale' is no kernel name: a lower case letter, then lower case "
      "letters, digits, '_' and '-', at most 64"},
@@ -427,7 +422,7 @@ TEST(Kernel, NamesLineColumnAndFieldOfWhatIsWrong) {
     const size_t at = text.find(wrong.what);
     ASSERT_NE(at, std::string::npos) << wrong.what;
     text.replace(at, std::string(wrong.what).size(), wrong.instead);
-    const absl::Status status = Kernel::Create("scale.textproto", text, TestFiles()).status();
+    const absl::Status status = server::ReadKernel("scale.textproto", text, TestFiles()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong.what;
     EXPECT_EQ(std::string(status.message()), wrong.message);
   }
@@ -435,7 +430,7 @@ TEST(Kernel, NamesLineColumnAndFieldOfWhatIsWrong) {
 
 TEST(Kernel, LeavesAssertionsOutOnEveryDeviceOrOnNone) {
   const std::string text = absl::StrReplaceAll(TestSpecText(), {{"--use_fast_math", "-DNDEBUG"}});
-  const auto kernel = Kernel::Create("s", text, TestFiles()).value();
+  const auto kernel = server::ReadKernel("s", text, TestFiles()).value();
   for (const char* target : {"sm_90a", "cpu"}) {
     const Problem problem = MakeProblem(*kernel, {{"cols", 64}}, "", target);
     const Config config = kernel->DefaultConfig(problem, Traits(target)).value();
@@ -448,7 +443,7 @@ TEST(Kernel, LeavesAssertionsOutOnEveryDeviceOrOnNone) {
 TEST(Kernel, RejectsOptionsThatAreNotAllowed) {
   for (const char* option : {"--pre-include=/etc/passwd", "-DX=1", "-I/", "--ptxas-options=-v"}) {
     const std::string text = absl::StrReplaceAll(TestSpecText(), {{"--use_fast_math", option}});
-    EXPECT_THAT(std::string(Kernel::Create("s", text, TestFiles()).status().message()),
+    EXPECT_THAT(std::string(server::ReadKernel("s", text, TestFiles()).status().message()),
                 HasSubstr(absl::StrCat("nvrtc_options[0]: option '", option,
                                        "' is not allowed; allowed: "
                                        "--use_fast_math, --ftz=true, ")));
@@ -457,7 +452,7 @@ TEST(Kernel, RejectsOptionsThatAreNotAllowed) {
 
 TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
   auto message = [](const std::string& text, std::map<std::string, std::string> files) {
-    return std::string(Kernel::Create("s", text, files).status().message());
+    return std::string(server::ReadKernel("s", text, files).status().message());
   };
   EXPECT_EQ(message("", {}),
             "s:1:1: name: '' is no kernel name: a lower case letter, then lower "
@@ -474,9 +469,6 @@ TEST(Kernel, RejectsWhatIsTooLargeOrNoText) {
     absl::StrAppend(&many, "params { name: \"P", i, "\" values: \"[1]\" default_value: \"1\" }\n");
   }
   EXPECT_EQ(message(many, {}), "s:33:1: params[32]: one too many; the most is 32");
-  EXPECT_EQ(message("summary: \"\\377\"", {}), "s:1:1: a string is not UTF-8");
-  EXPECT_EQ(message("name: \"a\" name: \"b\"", {}),
-            "s:1:15: Non-repeated field \"name\" is specified multiple times");
 }
 
 // Errors that only show once there is a problem.
@@ -496,7 +488,7 @@ TEST(Kernel, ChecksValuesForTheProblem) {
   };
   for (const WrongSpec& wrong : cases) {
     const std::string text = absl::StrReplaceAll(TestSpecText(), {{wrong.what, wrong.instead}});
-    const auto kernel = Kernel::Create("s", text, TestFiles());
+    const auto kernel = server::ReadKernel("s", text, TestFiles());
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     const Problem problem = MakeProblem(**kernel, {}, "", "sm_90a");
     EXPECT_EQ(std::string((*kernel)->MakeSpace(problem, Traits("sm_90a")).status().message()),
@@ -525,7 +517,7 @@ TEST(Kernel, ChecksPlansForTheProblem) {
   };
   for (const WrongSpec& wrong : cases) {
     const std::string text = absl::StrReplaceAll(TestSpecText(), {{wrong.what, wrong.instead}});
-    const auto kernel = Kernel::Create("s", text, TestFiles());
+    const auto kernel = server::ReadKernel("s", text, TestFiles());
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     const Problem problem = MakeProblem(**kernel, {}, "", "sm_90a");
     EXPECT_EQ(std::string((*kernel)->PlanProblem(problem, Traits("sm_90a")).status().message()),

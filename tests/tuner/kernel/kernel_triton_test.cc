@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
+#include "server/wire/spec.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/kernel/kernel.h"
 
@@ -41,7 +42,7 @@ reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block
 using Changes = std::map<std::string, std::string>;
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Make(const Changes& changes = {}) {
-  return Kernel::Create(
+  return server::ReadKernel(
       "scale.textproto", absl::StrReplaceAll(kSpec, changes),
       {{"scale.py", "python with a KIND"}, {"parts.py", "more"}, {"scale.cu", "c++"}});
 }
@@ -150,7 +151,7 @@ TEST(KernelTritonTest, ATypeOrAnEmptyTextIsADefine) {
 }
 
 TEST(KernelTritonTest, ACubinIsNoHeaderOfAReferenceInAnotherLanguage) {
-  const auto kernel = Kernel::Create("scale.textproto", R"spec(name: "scale"
+  const auto kernel = server::ReadKernel("scale.textproto", R"spec(name: "scale"
 language: CUBIN
 source: "a.cubin"
 headers: ["b.cubin", "parts.h"]
@@ -165,14 +166,14 @@ args { name: "y" buffer { dtype: "f32" shape: "n" role: ROLE_OUTPUT } }
 launch { grid: "n" block: "32" }
 reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block: "128" } }
 )spec",
-                                     {{"a.cubin", std::string("\x7f"
-                                                              "ELF\0a",
-                                                              6)},
-                                      {"b.cubin", std::string("\x7f"
-                                                              "ELF\0b",
-                                                              6)},
-                                      {"parts.h", "int parts();"},
-                                      {"scale.cu", "c++"}});
+                                         {{"a.cubin", std::string("\x7f"
+                                                                  "ELF\0a",
+                                                                  6)},
+                                          {"b.cubin", std::string("\x7f"
+                                                                  "ELF\0b",
+                                                                  6)},
+                                          {"parts.h", "int parts();"},
+                                          {"scale.cu", "c++"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem = (*kernel)->MakeProblem({}, "", "sm_90a").value();
   const ProblemPlan plan =

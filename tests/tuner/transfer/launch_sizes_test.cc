@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/wire/spec.h"
 #include "tuner/kernel/launch_sizes_of.h"
 
 namespace tune {
@@ -86,7 +87,7 @@ TEST(LaunchSizesTest, OfAKernelAreThoseOfItsSpec) {
       launch { grid: "n" block: "1" }
     }
   )pb";
-  const auto kernel = Kernel::Create("scale.textproto", spec, {{"scale.cu", "// nothing"}});
+  const auto kernel = server::ReadKernel("scale.textproto", spec, {{"scale.cu", "// nothing"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem{.dims = {{"n", 4096}}, .dtype = DType::kBF16};
   const Config config{.entries = {{"THREADS", int64_t{128}}}};

@@ -22,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "kernels/catalogue.h"
+#include "server/wire/spec.h"
 #include "tuner/device/replay/formats.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/kernel/launch_sizes_of.h"
@@ -87,7 +88,7 @@ inline absl::StatusOr<std::shared_ptr<const Kernel>> RecordedKernel(const std::s
     if (entry.path().extension() == ".textproto") spec = entry.path().filename().string();
     files[entry.path().filename().string()] = ReadText(entry.path());
   }
-  return Kernel::Create(spec, files[spec], files);
+  return server::ReadKernel(spec, files[spec], files);
 }
 
 // The target of recordings made on GPUs.

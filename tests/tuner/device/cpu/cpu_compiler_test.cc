@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/catalogue.h"
+#include "server/wire/spec.h"
 #include "tuner/device/cpu/kernel_facts.h"
 #include "tuner/device/cpu/shared_arrays.h"
 #include "tuner/kernel/kernel.h"
@@ -511,7 +512,7 @@ TEST_F(CpuCompilerTest, EveryCatalogueKernelCompilesWithItsDefaults) {
   for (const CatalogueEntry& entry : catalogue) {
     SCOPED_TRACE(entry.name);
     absl::StatusOr<std::shared_ptr<const Kernel>> kernel =
-        Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+        server::ReadKernel(entry.spec_name, entry.spec_text, entry.files);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     if (!(*kernel)->RunsOn("cpu")) continue;
     absl::StatusOr<Problem> problem = (*kernel)->MakeProblem({}, "", "cpu");

@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/wire/spec.h"
 #include "tuner/device/cuda/ptx_module.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/kernel/kernel.h"
@@ -36,7 +37,8 @@ std::map<std::string, std::string> ExampleFiles() {
 }
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Example(const std::string& added = "") {
-  return Kernel::Create("scale.textproto", ReadExample("scale.textproto") + added, ExampleFiles());
+  return server::ReadKernel("scale.textproto", ReadExample("scale.textproto") + added,
+                            ExampleFiles());
 }
 
 TEST(PtxModule, TellsVersionTargetAndKernels) {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/wire/spec.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/near_name.h"
+#include "base/status_macros.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "server/wire/codec.h"
+
+namespace tune::server {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::TextFormat;
+
+constexpr size_t kSpecBytesMax = 1 << 20;
+
+// The quoted texts of a message.
+std::vector<std::string> QuotedIn(const std::string& message) {
+  std::vector<std::string> parts = absl::StrSplit(message, '"');
+  std::vector<std::string> quoted;
+  for (size_t i = 1; i + 1 < parts.size(); i += 2) quoted.push_back(std::move(parts[i]));
+  return quoted;
+}
+
+// "; it takes ROLE_INPUT, ROLE_OUTPUT".
+std::string ValuesOf(const google::protobuf::EnumDescriptor& type) {
+  std::vector<std::string> values;
+  for (int i = 0; i < type.value_count(); ++i) {
+    if (type.value(i)->number() != 0) values.emplace_back(type.value(i)->name());
+  }
+  return absl::StrCat("; it takes ", absl::StrJoin(values, ", "));
+}
+
+// Of the enum that a field of this name has in a message of the spec's file; empty if none has.
+std::string ValuesOfField(const std::string& field) {
+  const google::protobuf::FileDescriptor& file = *v1::KernelSpec::descriptor()->file();
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    const FieldDescriptor* found = file.message_type(i)->FindFieldByName(field);
+    if (found != nullptr && found->enum_type() != nullptr) return ValuesOf(*found->enum_type());
+  }
+  return "";
+}
+
+std::string NearFieldOf(const std::string& message_type, const std::string& field) {
+  const google::protobuf::Descriptor* const type =
+      v1::KernelSpec::descriptor()->file()->pool()->FindMessageTypeByName(message_type);
+  if (type == nullptr) return "";
+  std::vector<std::string> names;
+  for (int i = 0; i < type->field_count(); ++i) names.emplace_back(type->field(i)->name());
+  return DidYouMean(field, names);
+}
+
+// The parser's message with what the writer of a spec may have meant.
+std::string Explained(std::string message) {
+  const std::vector<std::string> quoted = QuotedIn(message);
+  if (absl::EndsWith(message, ".")) message.pop_back();
+  // A number is expected of all fields in a fill's bounds alone.
+  if (absl::StartsWith(message, "Expected double, got: \"")) {
+    return absl::StrCat(message, "; an expression goes into low_expression or high_expression");
+  }
+  if (quoted.size() != 2) return message;
+  if (absl::StartsWith(message, "Message type ")) {
+    return absl::StrCat(message, NearFieldOf(quoted[0], quoted[1]));
+  }
+  if (absl::StartsWith(message, "Unknown enumeration value of ")) {
+    return absl::StrCat(message, ValuesOfField(quoted[1]));
+  }
+  return message;
+}
+
+// Keeps the first error; those after it are mostly its consequences.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  explicit FirstError(const std::string& spec_name) : spec_name_(spec_name) {}
+
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (!status_.ok()) return;
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat(spec_name_, ":", std::max(line, 0) + 1, ":",
+                                                std::max(column, 0) + 1, ": ", Explained(message)));
+  }
+  void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const std::string& spec_name_;
+  absl::Status status_;
+};
+
+// Collects where the fields of a message stand.
+class PositionsReader {
+ public:
+  PositionsReader(const std::string& spec_name, SpecText::Positions& positions)
+      : spec_name_(spec_name), positions_(positions) {}
+
+  // INVALID_ARGUMENT if an enum has a number that no value of it has.
+  absl::Status Read(const Message& message, const TextFormat::ParseInfoTree& tree,
+                    const std::string& path) {
+    std::vector<const FieldDescriptor*> fields;
+    message.GetReflection()->ListFields(message, &fields);
+    for (const FieldDescriptor* const field : fields) {
+      if (field->is_map()) continue;
+      const std::string name = absl::StrCat(path, path.empty() ? "" : ".", field->name());
+      if (!field->is_repeated()) {
+        RETURN_IF_ERROR(ReadField(message, tree, *field, -1, name));
+        continue;
+      }
+      const int count = message.GetReflection()->FieldSize(message, field);
+      for (int i = 0; i < std::min(count, kElementsMax); ++i) {
+        RETURN_IF_ERROR(ReadField(message, tree, *field, i, absl::StrCat(name, "[", i, "]")));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Kernel::Create refuses longer lists, and points at no element beyond this.
+  static constexpr int kElementsMax = 257;
+
+  absl::Status ReadField(const Message& message, const TextFormat::ParseInfoTree& tree,
+                         const FieldDescriptor& field, int index, const std::string& path) {
+    const TextFormat::ParseLocation location = tree.GetLocation(&field, index);
+    if (location.line >= 0) positions_[path] = {location.line, location.column};
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+      const int value = message.GetReflection()->GetEnumValue(message, &field);  // none is a list
+      if (field.enum_type()->FindValueByNumber(value) != nullptr) return absl::OkStatus();
+      return absl::InvalidArgumentError(
+          absl::StrCat(spec_name_, ":", location.line + 1, ":", location.column + 1, ": ", path,
+                       ": it cannot be ", value, ValuesOf(*field.enum_type())));
+    }
+    if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return absl::OkStatus();
+    const TextFormat::ParseInfoTree* const nested = tree.GetTreeForNested(&field, index);
+    if (nested == nullptr) return absl::OkStatus();
+    return Read(wire::GetMessage(message, field, index), *nested, path);
+  }
+
+  const std::string& spec_name_;
+  SpecText::Positions& positions_;
+};
+
+absl::Status ParseText(const SpecText& text, v1::KernelSpec& proto,
+                       TextFormat::ParseInfoTree& tree) {
+  FirstError errors(text.name);
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.WriteLocationsTo(&tree);
+  parser.SetRecursionLimit(16);
+  if (!parser.ParseFromString(text.text, &proto)) {
+    return errors.status().ok()
+               ? absl::InvalidArgumentError(absl::StrCat(text.name, ":1:1: not a kernel spec"))
+               : errors.status();
+  }
+  // What is not UTF-8 could be parsed from text but never be sent.
+  if (!v1::KernelSpec().ParseFromString(proto.SerializeAsString())) {
+    return absl::InvalidArgumentError(absl::StrCat(text.name, ":1:1: a string is not UTF-8"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<WrittenSpec> ReadSpec(const std::string& spec_name, const std::string& spec_text) {
+  if (spec_text.size() > kSpecBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(spec_name, ": the spec has ", spec_text.size(),
+                                                   " bytes; the most is ", kSpecBytesMax));
+  }
+  WrittenSpec written = {.text = {.name = spec_name, .text = spec_text}};
+  v1::KernelSpec proto;
+  TextFormat::ParseInfoTree tree;
+  RETURN_IF_ERROR(ParseText(written.text, proto, tree));
+  RETURN_IF_ERROR(PositionsReader(spec_name, written.text.positions).Read(proto, tree, ""));
+  RETURN_IF_ERROR(Decode(proto, written.spec));
+  TextFormat::Printer().PrintToString(proto, &written.text.canonical);
+  return written;
+}
+
+absl::StatusOr<std::shared_ptr<const Kernel>> ReadKernel(
+    const std::string& spec_name, const std::string& spec_text,
+    const std::map<std::string, std::string>& files, const std::optional<std::string>& origin) {
+  ASSIGN_OR_RETURN(WrittenSpec written, ReadSpec(spec_name, spec_text));
+  return Kernel::Create(std::move(written.spec), written.text, files, origin);
+}
+
+v1::KernelSpec ToProto(const KernelSpec& spec) { return Encoded<v1::KernelSpec>(spec); }
+
+}  // namespace tune::server
