@@ -60,7 +60,8 @@ Json ToJson(const ParamSpec& param) {
     choices.push_back({{"target", target}, {"values", values}, {"default", default_value}});
   };
   for (const ParamOnTarget& on : param.on) {
-    add(on.target, on.values, on.default_value);
+    add(on.target, on.values.empty() ? param.values : on.values,
+        on.default_value.empty() ? param.default_value : on.default_value);
   }
   add("*", param.values, param.default_value);
   return {{"name", param.name}, {"choices", std::move(choices)}};
