@@ -7,13 +7,15 @@
 #   PRIVATE SQLite::SQLite3  # appears in SOURCES only
 #   PRECOMPILE <grpcpp/grpcpp.h>  # headers that cost more than its own code: compiled once
 #   REUSE server_headers          # or those that another target, with the same flags, precompiled
+#   SHARED                        # libtune takes it, too: its code is made for shared libraries
 #   OPTIMISE 1)                   # a release's level, for glue: no hot loops, all of it headers. Not 0: of
 #                                 # the library's templates a program has one copy, and it may be this one
 add_library(tune_warnings INTERFACE)
 target_compile_options(tune_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 
 function(tune_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMISE;REUSE" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED" "OPTIMISE;REUSE"
+                        "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
   add_library(${name} STATIC ${arg_SOURCES})
   add_library(tune::${name} ALIAS ${name})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
@@ -24,6 +26,10 @@ function(tune_module name)
     target_precompile_headers(${name} PRIVATE ${arg_PRECOMPILE})
   elseif(arg_REUSE)
     target_precompile_headers(${name} REUSE_FROM ${arg_REUSE})
+  endif()
+  if(arg_SHARED)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                          CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   endif()
   if(DEFINED arg_OPTIMISE)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${arg_OPTIMISE}>)

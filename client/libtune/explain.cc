@@ -93,11 +93,10 @@ std::string TextOf(const Answer& answer) {
 
 std::string Explain(const Snapshot& snapshot, const Answer& answer, size_t most) {
   std::string text = TextOf(answer);
-  const KernelRules* kernel = snapshot.FindKernel(answer.kernel);
+  const SnapshotKernel* kernel = snapshot.FindKernel(answer.kernel);
   if (kernel == nullptr || answer.dims.empty()) return text;
   const Problem problem{answer.dims, *ParseDType(answer.dtype)};
-  const Target target = snapshot.TargetNamed(answer.target);
-  const ConfigRules rules(*kernel, problem, target);
+  const ConfigRules rules(*kernel, problem, snapshot.TargetNamed(answer.target));
   const lookup::KernelPolicy policy = kernel->Policy();
   const lookup::Query asked{.kernel_hash = kernel->hash,
                             .problem = problem,

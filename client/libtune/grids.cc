@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "client/libtune/snapshot.h"
+#include "tuner/kernel/launch_sizes_of.h"
 
 namespace tune::library {
 namespace {
@@ -20,7 +21,7 @@ std::optional<int64_t> DimOf(const Problem& problem, const std::string& name) {
 }
 
 // May the grid speak for the problem? Then its place on the grid's axes.
-std::optional<std::vector<int64_t>> PlaceOn(const Grid& grid, const KernelRules& kernel,
+std::optional<std::vector<int64_t>> PlaceOn(const Grid& grid, const SnapshotKernel& kernel,
                                             const Query& query) {
   if (grid.kernel_hash != kernel.hash || grid.target != query.target ||
       grid.dtype != ToText(query.problem.dtype) || grid.grid.shapes.empty()) {
@@ -35,15 +36,15 @@ std::optional<std::vector<int64_t>> PlaceOn(const Grid& grid, const KernelRules&
     if (!value) return std::nullopt;
     place.push_back(*value);
   }
-  const auto counts = std::count_if(kernel.dims.begin(), kernel.dims.end(), [](const auto& dim) {
-    return dim.match != lookup::DimMatch::kIgnored;
-  });
+  const auto counts =
+      std::count_if(kernel.spec.dims.begin(), kernel.spec.dims.end(),
+                    [](const auto& dim) { return dim.match != lookup::DimMatch::kIgnored; });
   if (static_cast<size_t>(counts) != place.size() + grid.fixed.size()) return std::nullopt;
   return place;
 }
 
 // The newest record of a shape of a grid.
-lookup::RecordPtr RecordOf(const Snapshot& snapshot, const KernelRules& kernel, const Grid& grid,
+lookup::RecordPtr RecordOf(const Snapshot& snapshot, const SnapshotKernel& kernel, const Grid& grid,
                            const ShapeGrid::Shape& shape) {
   const lookup::KernelPolicy policy = kernel.Policy();
   const auto is_of = [&](const lookup::Record& record) {
@@ -57,8 +58,8 @@ lookup::RecordPtr RecordOf(const Snapshot& snapshot, const KernelRules& kernel, 
            key.cache_mode == CacheMode::kCold && ToText(key.problem.dtype) == grid.dtype &&
            std::all_of(grid.fixed.begin(), grid.fixed.end(), equal);
   };
-  const lookup::Index& index = snapshot.IndexOf(kernel.name);
-  for (const lookup::RecordPtr& record : index.Records(kernel.name)) {
+  const lookup::Index& index = snapshot.IndexOf(kernel.spec.name);
+  for (const lookup::RecordPtr& record : index.Records(kernel.spec.name)) {
     if (is_of(*record)) return record;  // newest first
   }
   return nullptr;
@@ -80,16 +81,17 @@ const char* BasisName(Basis basis) {
   return "nothing";
 }
 
-std::vector<lookup::SpeakingGrid> SpeakingGrids(const Snapshot& snapshot, const KernelRules& kernel,
-                                                const Target& target, const Query& query) {
+std::vector<lookup::SpeakingGrid> SpeakingGrids(const Snapshot& snapshot,
+                                                const SnapshotKernel& kernel, const Query& query) {
   std::vector<lookup::SpeakingGrid> speaking;
   // Made when the first is asked for.
   const auto launches = std::make_shared<std::optional<LaunchSizes>>();
-  const auto blocks_of = [&kernel, &target, &query, launches](const Config& config) {
-    if (!*launches) *launches = kernel.Launches(query.problem, target);
+  const auto blocks_of = [&kernel, &query, launches](const Config& config) -> int64_t {
+    if (!kernel.rules.ok()) return 0;
+    if (!*launches) *launches = LaunchSizesOf(**kernel.rules, query.problem, query.target);
     return (*launches)->Blocks(config);
   };
-  for (const Grid& grid : snapshot.GridsOf(kernel.name)) {
+  for (const Grid& grid : snapshot.GridsOf(kernel.spec.name)) {
     std::optional<std::vector<int64_t>> place = PlaceOn(grid, kernel, query);
     if (!place) continue;
     speaking.push_back({.device_name = grid.device,

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "client/libtune/kernel_rules.h"
+#include "client/libtune/config_rules.h"
 #include "lookup/expectation.h"
 #include "lookup/index.h"
 #include "lookup/snapshot_json.h"
@@ -21,8 +21,9 @@ class Snapshot;
 // "nothing", "measured", "neighbours", "sibling".
 const char* BasisName(Basis basis);
 
-// `target` is the query's. They last as long as what they are made of.
-std::vector<lookup::SpeakingGrid> SpeakingGrids(const Snapshot& snapshot, const KernelRules& kernel,
-                                                const Target& target, const lookup::Query& query);
+// They last as long as what they are made of.
+std::vector<lookup::SpeakingGrid> SpeakingGrids(const Snapshot& snapshot,
+                                                const SnapshotKernel& kernel,
+                                                const lookup::Query& query);
 
 }  // namespace tune::library

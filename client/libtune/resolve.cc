@@ -16,7 +16,7 @@ namespace {
 // The device a question is about, by the rule of server/records/record_book.cc.
 struct Place {
   std::string device;
-  Target target;
+  TargetTraits target;
   std::string note;
   std::string driver;  // empty: not known
 };
@@ -56,21 +56,21 @@ void TakeRecord(const Snapshot& snapshot, const lookup::Record& record, Answer& 
   answer.evidence = evidence.digest;
 }
 
-void LookUp(const Snapshot& snapshot, const KernelRules& kernel, const Place& place,
+void LookUp(const Snapshot& snapshot, const SnapshotKernel& kernel, const Place& place,
             const Problem& problem, Answer& answer) {
   const ConfigRules rules(kernel, problem, place.target);
-  const lookup::Query query{.kernel_name = kernel.name,
+  const lookup::Query query{.kernel_name = kernel.spec.name,
                             .problem = problem,
                             .device_name = place.device,
-                            .target = place.target.name,
+                            .target = place.target.target,
                             .driver = place.driver};
   const auto is_valid = [&](const lookup::Record& record) {
     return (record.key.kernel_hash == kernel.hash && record.key.problem == problem) ||
            rules.IsValid(record.trial.config);
   };
-  lookup::Answer found = snapshot.IndexOf(kernel.name).Lookup(query, is_valid);
+  lookup::Answer found = snapshot.IndexOf(kernel.spec.name).Lookup(query, is_valid);
   const auto accept = [&](const Config& config) { return rules.IsValid(config); };
-  answer.expectation = lookup::AskGrids(SpeakingGrids(snapshot, kernel, place.target, query), query,
+  answer.expectation = lookup::AskGrids(SpeakingGrids(snapshot, kernel, query), query,
                                         kernel.Policy(), kernel.hash, accept, found);
   const std::string note = place.note.empty() ? "" : absl::StrCat("; ", place.note);
   answer.match = found.match;
@@ -110,7 +110,7 @@ const char* MatchName(lookup::Match match) {
 absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& source,
                                const Question& question) {
   Answer answer{.kernel = question.kernel, .snapshot = snapshot.digest(), .source = source};
-  const KernelRules* kernel = snapshot.FindKernel(question.kernel);
+  const SnapshotKernel* kernel = snapshot.FindKernel(question.kernel);
   if (kernel == nullptr) {
     const std::string known = absl::StrJoin(snapshot.kernel_names(), ", ");
     answer.reason = absl::StrCat("the snapshot has no kernel '", question.kernel, "'; it has ",
@@ -119,12 +119,12 @@ absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& sour
   }
   const Place place = PlaceOf(question.device, snapshot);
   answer.device = place.device;
-  answer.target = place.target.name;
+  answer.target = place.target.target;
   answer.driver = place.driver;
-  answer.reason = kernel->WhyNotOn(place.target);
+  answer.reason = kernel->WhyNotOn(answer.target);
   if (!answer.reason.empty()) return answer;
   const absl::StatusOr<Problem> problem =
-      kernel->MakeProblem(question.dims, question.dtype, place.target);
+      MakeProblem(kernel->spec, question.dims, question.dtype, answer.target);
   if (!problem.ok()) return problem.status();
   answer.dims = problem->dims;
   answer.dtype = ToText(problem->dtype);

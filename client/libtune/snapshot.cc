@@ -21,6 +21,7 @@ using lookup::SnapshotRecord;
 
 // Enough for a launch on every GPU, where nobody tells what there is.
 constexpr int64_t kUnknownSmCount = 100;
+constexpr int64_t kUnknownSharedBytes = 49152;  // what every architecture can give
 
 absl::Status Damaged(absl::string_view why) { return absl::InvalidArgumentError(why); }
 
@@ -53,10 +54,10 @@ std::vector<Grid> ReadGrids(const std::vector<absl::string_view>& lines) {
 }
 
 // Of one name there is one.
-std::optional<KernelRules> ReadRules(const std::vector<absl::string_view>& lines) {
-  std::optional<KernelRules> rules;
+std::optional<SnapshotKernel> ReadRules(const std::vector<absl::string_view>& lines) {
+  std::optional<SnapshotKernel> rules;
   for (const absl::string_view line : lines) {
-    absl::StatusOr<KernelRules> read = ReadKernel(ParseJson(line));
+    absl::StatusOr<SnapshotKernel> read = ReadKernel(ParseJson(line));
     if (!read.ok()) return std::nullopt;
     rules = *std::move(read);
   }
@@ -144,12 +145,12 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
     }
   }
   for (const Json& one : json["kernels"]) {
-    ASSIGN_OR_RETURN(const KernelRules rules, ReadKernel(one));
-    if (std::count(kernel_names_.begin(), kernel_names_.end(), rules.name) > 0) {
-      return Damaged(absl::StrCat("kernel '", rules.name, "' is there twice"));
+    ASSIGN_OR_RETURN(const SnapshotKernel kernel, ReadKernel(one));
+    if (std::count(kernel_names_.begin(), kernel_names_.end(), kernel.spec.name) > 0) {
+      return Damaged(absl::StrCat("kernel '", kernel.spec.name, "' is there twice"));
     }
-    kernel_names_.push_back(rules.name);
-    kernels_[rules.name].rules.Get([&] { return rules; });
+    kernel_names_.push_back(kernel.spec.name);
+    kernels_[kernel.spec.name].rules.Get([&] { return kernel; });
   }
   std::sort(kernel_names_.begin(), kernel_names_.end());
   std::map<std::string, std::vector<SnapshotRecord>> records;
@@ -189,7 +190,7 @@ Snapshot::Records Snapshot::IndexedRecords(const std::string& kernel,
     rows.push_back(std::move(record.row));
   }
   std::vector<lookup::KernelPolicy> policies;
-  if (const KernelRules* rules = FindKernel(kernel)) policies.push_back(rules->Policy());
+  if (const SnapshotKernel* rules = FindKernel(kernel)) policies.push_back(rules->Policy());
   indexed.index = lookup::Index::Build(std::move(rows), policies);
   return indexed;
 }
@@ -199,7 +200,7 @@ const Snapshot::OfKernel& Snapshot::Of(const std::string& kernel) const {
   return found == kernels_.end() ? nothing_ : found->second;
 }
 
-const KernelRules* Snapshot::FindKernel(const std::string& name) const {
+const SnapshotKernel* Snapshot::FindKernel(const std::string& name) const {
   const OfKernel& kernel = Of(name);
   const auto& rules = kernel.rules.Get([&] { return ReadRules(kernel.lines.kernels); });
   return rules.has_value() ? &*rules : nullptr;
@@ -233,11 +234,14 @@ const Evidence& Snapshot::EvidenceOf(const lookup::Record& record) const {
   return RecordsOf(record.kernel_name).evidence[static_cast<size_t>(record.trial.id)];
 }
 
-Target Snapshot::TargetNamed(const std::string& name) const {
+TargetTraits Snapshot::TargetNamed(const std::string& name) const {
   const auto found = targets_.find(name);
   if (found != targets_.end()) return found->second;
   const absl::StatusOr<TargetTraits> traits = TargetTraitsFor(name);
-  return {.name = name, .sm = traits.ok() ? traits->sm : 0, .sm_count = kUnknownSmCount};
+  return {.target = name,
+          .sm = traits.ok() ? traits->sm : 0,
+          .max_shared_bytes = kUnknownSharedBytes,
+          .sm_count = kUnknownSmCount};
 }
 
 }  // namespace tune::library

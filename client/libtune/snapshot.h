@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/libtune/config_rules.h"
 #include "client/libtune/grids.h"
-#include "client/libtune/kernel_rules.h"
 #include "client/libtune/made_once.h"
 #include "client/libtune/snapshot_json.h"
 #include "lookup/index.h"
@@ -48,9 +48,9 @@ class Snapshot {
   const std::string& digest() const { return digest_; }
   int64_t number() const { return number_; }
   const std::vector<std::string>& kernel_names() const { return kernel_names_; }  // sorted
-  const KernelRules* FindKernel(const std::string& name) const;
+  const SnapshotKernel* FindKernel(const std::string& name) const;
   // What every architecture can give, of a target that the snapshot does not describe.
-  Target TargetNamed(const std::string& name) const;
+  TargetTraits TargetNamed(const std::string& name) const;
 
   // Of each device that has records. Looks at all of them, once.
   const lookup::SeenDevices& devices() const;
@@ -71,7 +71,7 @@ class Snapshot {
   // What the file says of one kernel name.
   struct OfKernel {
     lookup::KernelLines lines;  // none: all that follows is there already
-    MadeOnce<std::optional<KernelRules>> rules;
+    MadeOnce<std::optional<SnapshotKernel>> rules;
     MadeOnce<Records> records;
     MadeOnce<std::vector<Grid>> grids;
   };
@@ -89,7 +89,7 @@ class Snapshot {
   std::string digest_;
   int64_t number_ = 0;
   std::vector<std::string> kernel_names_;
-  std::map<std::string, Target> targets_;
+  std::map<std::string, TargetTraits> targets_;
   std::map<std::string, OfKernel> kernels_;
   OfKernel nothing_;  // of a name that the file does not have
   MadeOnce<lookup::SeenDevices> devices_;

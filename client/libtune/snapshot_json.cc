@@ -26,16 +26,16 @@ lookup::DimMatch MatchOf(const std::string& text) {
   return lookup::DimMatch::kNearest;
 }
 
-absl::StatusOr<KernelRules::Dim> DimOf(const Json& json) {
+absl::StatusOr<DimSpec> DimOf(const Json& json) {
   Fields fields(json, "a dim");
-  KernelRules::Dim dim{.name = fields.Text("name"),
-                       .match = MatchOf(fields.Text("match")),
-                       .default_value = fields.Integer("default"),
-                       .min = fields.Integer("min"),
-                       .max = fields.Integer("max")};
+  DimSpec dim{.name = fields.Text("name"),
+              .default_value = fields.Integer("default"),
+              .min = fields.Integer("min"),
+              .max = fields.Integer("max"),
+              .match = MatchOf(fields.Text("match"))};
   fields.List("on", kMembersMax, [&](const Json& one) {
     if (!one.is_array() || one.size() != 2 || !one[0].is_string()) return fields.Fail("on");
-    dim.on.emplace_back(one[0].get<std::string>(), fields.Integer(one[1], "on"));
+    dim.on.push_back({one[0].get<std::string>(), fields.Integer(one[1], "on")});
   });
   fields.List("values", kMembersMax,
               [&](const Json& one) { dim.values.push_back(fields.Integer(one, "values")); });
@@ -43,25 +43,30 @@ absl::StatusOr<KernelRules::Dim> DimOf(const Json& json) {
   return dim;
 }
 
-absl::StatusOr<KernelRules::Param> ParamOf(const Json& json) {
+absl::StatusOr<ParamSpec> ParamOf(const Json& json) {
   Fields fields(json, "a param");
-  KernelRules::Param param{.name = fields.Text("name")};
+  ParamSpec param{.name = fields.Text("name")};
   fields.List("choices", kMembersMax, [&](const Json& one) {
     Fields choice(one, "a param");
-    param.choices.push_back({choice.Text("target"), choice.Text("values"), choice.Text("default")});
+    param.on.push_back({choice.Text("target"), choice.Text("values"), choice.Text("default")});
     fields.Fail(choice.status());
   });
+  if (param.on.empty()) fields.Fail("choices");
   RETURN_IF_ERROR(fields.status());
+  // The last is for every target.
+  param.values = param.on.back().values;
+  param.default_value = param.on.back().default_value;
+  param.on.pop_back();
   return param;
 }
 
-absl::StatusOr<KernelRules::Step> StepOf(const Json& json) {
+absl::StatusOr<StepSpec> StepOf(const Json& json) {
   Fields fields(json, "a step");
-  KernelRules::Step step{.when = fields.Text("when"),
-                         .grid = fields.Texts("grid"),
-                         .block = fields.Texts("block"),
-                         .cluster = fields.Texts("cluster"),
-                         .shared_bytes = fields.Text("shared_bytes")};
+  StepSpec step{.launch = LaunchSpec{.grid = fields.Texts("grid"),
+                                     .block = fields.Texts("block"),
+                                     .cluster = fields.Texts("cluster"),
+                                     .shared_bytes = fields.Text("shared_bytes")},
+                .when = fields.Text("when")};
   RETURN_IF_ERROR(fields.status());
   return step;
 }
@@ -81,41 +86,43 @@ absl::StatusOr<int64_t> ReadHeader(const Json& json) {
   return number;
 }
 
-absl::StatusOr<Target> ReadTarget(const std::string& name, const Json& json) {
+absl::StatusOr<TargetTraits> ReadTarget(const std::string& name, const Json& json) {
   Fields fields(json, "a target");
-  Target target{.name = name,
-                .is_host = fields.Boolean("is_host"),
-                .sm = fields.Integer("sm"),
-                .sm_count = fields.Integer("sm_count"),
-                .max_threads_per_block = fields.Integer("max_threads_per_block"),
-                .max_shared_bytes = fields.Integer("max_shared_bytes")};
+  fields.Boolean("is_host");  // by the name, here
+  TargetTraits target{.target = name,
+                      .sm = static_cast<int>(fields.Integer("sm")),
+                      .max_threads_per_block = fields.Integer("max_threads_per_block"),
+                      .max_shared_bytes = fields.Integer("max_shared_bytes"),
+                      .sm_count = fields.Integer("sm_count")};
   RETURN_IF_ERROR(fields.status());
   return target;
 }
 
-absl::StatusOr<KernelRules> ReadKernel(const Json& json) {
+absl::StatusOr<SnapshotKernel> ReadKernel(const Json& json) {
   Fields fields(json, "a kernel");
-  KernelRules kernel{.name = fields.Text("name"),
-                     .hash = fields.Text("hash"),
-                     .include_digest = TextIn(json, "include_digest"),
-                     .on_host = fields.Boolean("on_host"),
-                     .targets = fields.Texts("targets"),
-                     .dtypes = fields.Texts("dtypes"),
-                     .constraints = fields.Texts("constraints")};
+  SnapshotKernel kernel{.hash = fields.Text("hash"),
+                        .include_digest = TextIn(json, "include_digest"),
+                        .on_host = fields.Boolean("on_host")};
+  KernelSpec& spec = kernel.spec;
+  spec.name = fields.Text("name");
+  spec.targets = fields.Texts("targets");
+  spec.dtypes = fields.Texts("dtypes");
+  for (std::string& text : fields.Texts("constraints")) spec.constraints.push_back({text});
   const auto add = [&](auto one, auto& list) {
     fields.Fail(one.status());
     if (one.ok()) list.push_back(*std::move(one));
   };
-  fields.List("dims", kMembersMax, [&](const Json& one) { add(DimOf(one), kernel.dims); });
-  fields.List("params", kMembersMax, [&](const Json& one) { add(ParamOf(one), kernel.params); });
-  fields.List("steps", kMembersMax, [&](const Json& one) { add(StepOf(one), kernel.steps); });
+  fields.List("dims", kMembersMax, [&](const Json& one) { add(DimOf(one), spec.dims); });
+  fields.List("params", kMembersMax, [&](const Json& one) { add(ParamOf(one), spec.params); });
+  fields.List("steps", kMembersMax, [&](const Json& one) { add(StepOf(one), spec.steps); });
   fields.List("lets", kMembersMax, [&](const Json& one) {
     if (!one.is_array() || one.size() != 2 || !one[0].is_string() || !one[1].is_string()) {
       return fields.Fail("lets");
     }
-    kernel.lets.emplace_back(one[0].get<std::string>(), one[1].get<std::string>());
+    spec.lets.push_back({one[0].get<std::string>(), one[1].get<std::string>()});
   });
   RETURN_IF_ERROR(fields.status());
+  kernel.rules = Kernel::CreateRules(spec, kernel.hash);
   return kernel;
 }
 

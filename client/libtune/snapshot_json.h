@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/libtune/kernel_rules.h"
+#include "client/libtune/config_rules.h"
 #include "lookup/snapshot_json.h"
 
 namespace tune::library {
@@ -16,7 +16,7 @@ using lookup::Json;
 
 // Returns the number of a snapshot from its header, whatever its version.
 absl::StatusOr<int64_t> ReadHeader(const Json& json);
-absl::StatusOr<Target> ReadTarget(const std::string& name, const Json& json);
-absl::StatusOr<KernelRules> ReadKernel(const Json& json);
+absl::StatusOr<TargetTraits> ReadTarget(const std::string& name, const Json& json);
+absl::StatusOr<SnapshotKernel> ReadKernel(const Json& json);
 
 }  // namespace tune::library

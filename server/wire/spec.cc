@@ -42,7 +42,7 @@ std::string ValuesOf(const google::protobuf::EnumDescriptor& type) {
   return absl::StrCat("; it takes ", absl::StrJoin(values, ", "));
 }
 
-// Of the enum that a field of this name has in a message of the spec's file; empty if none has.
+// The values of the enum that a field of this name has in some message; empty if none has.
 std::string ValuesOfField(const std::string& field) {
   const google::protobuf::FileDescriptor& file = *v1::KernelSpec::descriptor()->file();
   for (int i = 0; i < file.message_type_count(); ++i) {
@@ -163,7 +163,7 @@ absl::Status ParseText(const SpecText& text, v1::KernelSpec& proto,
                ? absl::InvalidArgumentError(absl::StrCat(text.name, ":1:1: not a kernel spec"))
                : errors.status();
   }
-  // What is not UTF-8 could be parsed from text but never be sent.
+  // Text that is not UTF-8 parses, but could never be sent.
   if (!v1::KernelSpec().ParseFromString(proto.SerializeAsString())) {
     return absl::InvalidArgumentError(absl::StrCat(text.name, ":1:1: a string is not UTF-8"));
   }

@@ -74,7 +74,57 @@ absl::Status CheckConstraints(const SpaceDefinition& definition, const Config& c
   return absl::OkStatus();
 }
 
+absl::Status CheckNames(const KernelSpec& spec, const std::map<std::string, int64_t>& dims) {
+  for (const auto& [name, value] : dims) {
+    const auto has_name = [&, &wanted = name](const DimSpec& dim) { return dim.name == wanted; };
+    if (std::any_of(spec.dims.begin(), spec.dims.end(), has_name)) continue;
+    const std::string known = absl::StrJoin(
+        spec.dims, ", ", [](std::string* out, const DimSpec& dim) { out->append(dim.name); });
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel '", spec.name, "' has no dim '", name, "'; its dims are ", known));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<Problem> MakeProblem(const KernelSpec& spec,
+                                    const std::map<std::string, int64_t>& dims,
+                                    const std::string& dtype, const std::string& target) {
+  const bool by_default = dtype.empty() && !spec.dtypes.empty();
+  const std::string wanted = by_default ? spec.dtypes[0] : SpecDType(dtype);
+  if (std::find(spec.dtypes.begin(), spec.dtypes.end(), wanted) == spec.dtypes.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec.name, "' is not written for '",
+                                                   wanted, "'; it takes ",
+                                                   absl::StrJoin(spec.dtypes, ", ")));
+  }
+  RETURN_IF_ERROR(CheckNames(spec, dims));
+  Problem problem;
+  ASSIGN_OR_RETURN(problem.dtype, ParseDType(wanted));
+  for (const DimSpec& dim : spec.dims) {
+    const auto given = dims.find(dim.name);
+    const int64_t value = given != dims.end() ? given->second : DefaultOf(dim, target);
+    RETURN_IF_ERROR(CheckDim(dim, value));
+    problem.dims.emplace_back(dim.name, value);
+  }
+  return problem;
+}
+
+absl::Status CheckTarget(const KernelSpec& spec, const std::string& target) {
+  const auto fits = [&](const std::string& pattern) { return MatchesTarget(pattern, target); };
+  if (spec.targets.empty() || std::any_of(spec.targets.begin(), spec.targets.end(), fits)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("kernel '", spec.name, "' does not run on ",
+                                                 target, "; it runs on ",
+                                                 absl::StrJoin(spec.targets, ", ")));
+}
+
+absl::StatusOr<std::shared_ptr<const Kernel>> Kernel::CreateRules(KernelSpec spec,
+                                                                  const std::string& hash) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ParsedSpec> parsed, ParseRules(std::move(spec), hash));
+  return std::shared_ptr<const Kernel>(new Kernel(std::move(parsed)));
+}
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Kernel::Create(
     KernelSpec spec, const SpecText& text, const std::map<std::string, std::string>& files,
@@ -108,47 +158,14 @@ absl::Status Kernel::WhyNotOn(const std::string& target) const {
                                                    language.name, ", which runs on GPUs, not on ",
                                                    target));
   }
-  const auto& patterns = spec().targets;
-  const bool named = std::any_of(patterns.begin(), patterns.end(),
-                                 [&](const std::string& p) { return MatchesTarget(p, target); });
-  if (patterns.empty() || named) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name, "' does not run on ",
-                                                 target, "; it runs on ",
-                                                 absl::StrJoin(patterns, ", ")));
+  return CheckTarget(spec(), target);
 }
 
 absl::StatusOr<Problem> Kernel::MakeProblem(const std::map<std::string, int64_t>& dims,
                                             const std::string& dtype,
                                             const std::string& target) const {
   RETURN_IF_ERROR(WhyNotOn(target));
-  const std::string wanted = dtype.empty() ? spec().dtypes[0] : SpecDType(dtype);
-  if (std::find(spec().dtypes.begin(), spec().dtypes.end(), wanted) == spec().dtypes.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("kernel '", spec().name,
-                                                   "' is not written for '", wanted, "'; it takes ",
-                                                   absl::StrJoin(spec().dtypes, ", ")));
-  }
-  Problem problem;
-  ASSIGN_OR_RETURN(problem.dtype, ParseDType(wanted));
-  size_t given_count = 0;
-  for (const DimSpec& dim : spec().dims) {
-    const auto given = dims.find(dim.name);
-    given_count += given != dims.end() ? 1 : 0;
-    const int64_t value = given != dims.end() ? given->second : DefaultOf(dim, target);
-    RETURN_IF_ERROR(CheckDim(dim, value));
-    problem.dims.emplace_back(dim.name, value);
-  }
-  if (given_count == dims.size()) return problem;
-  for (const auto& [name, value] : dims) {
-    auto has_name = [&, &wanted_name = name](const DimSpec& dim) {
-      return dim.name == wanted_name;
-    };
-    if (std::any_of(spec().dims.begin(), spec().dims.end(), has_name)) continue;
-    const std::string known = absl::StrJoin(
-        spec().dims, ", ", [](std::string* out, const DimSpec& dim) { out->append(dim.name); });
-    return absl::InvalidArgumentError(
-        absl::StrCat("kernel '", spec().name, "' has no dim '", name, "'; its dims are ", known));
-  }
-  return problem;
+  return tune::MakeProblem(spec(), dims, dtype, target);
 }
 
 absl::StatusOr<Space> Kernel::MakeSpace(const Problem& problem, const TargetTraits& traits,

@@ -36,6 +36,14 @@ bool MatchesTarget(const std::string& pattern, const std::string& target);
 
 struct ParsedSpec;  // in tuner/kernel
 
+// The problem of a spec: dims and dtype not given (empty) take the defaults for the target.
+// INVALID_ARGUMENT names the dims there are, and the bounds.
+absl::StatusOr<Problem> MakeProblem(const KernelSpec& spec,
+                                    const std::map<std::string, int64_t>& dims,
+                                    const std::string& dtype, const std::string& target);
+// INVALID_ARGUMENT if the spec names targets, and not this one.
+absl::Status CheckTarget(const KernelSpec& spec, const std::string& target);
+
 // Immutable. Thread-safe.
 class Kernel {
  public:
@@ -47,6 +55,11 @@ class Kernel {
   static absl::StatusOr<std::shared_ptr<const Kernel>> Create(
       KernelSpec spec, const SpecText& text, const std::map<std::string, std::string>& files,
       const std::optional<std::string>& origin = std::nullopt);
+  // A kernel of the rules alone that say which configs are valid and how they are launched: dims,
+  // dtypes, params, lets, constraints, targets, and of steps `when` and `launch`. It has no files,
+  // so it plans no programs. A snapshot's kernels are of this kind. Errors begin with the field.
+  static absl::StatusOr<std::shared_ptr<const Kernel>> CreateRules(KernelSpec spec,
+                                                                   const std::string& hash);
 
   ~Kernel();
   Kernel(const Kernel&) = delete;
@@ -66,8 +79,7 @@ class Kernel {
   // A sentence about a target that the kernel does not run on.
   absl::Status WhyNotOn(const std::string& target) const;
 
-  // Dims and dtype not given (empty) take the defaults for the target. INVALID_ARGUMENT names the
-  // dims there are, and the bounds.
+  // INVALID_ARGUMENT also if the kernel does not run on the target.
   absl::StatusOr<Problem> MakeProblem(const std::map<std::string, int64_t>& dims,
                                       const std::string& dtype, const std::string& target) const;
 

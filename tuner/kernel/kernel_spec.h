@@ -129,7 +129,7 @@ struct SymbolSpec {
 };
 TUNE_FIELDS(SymbolSpec, dtype, shape, fill, file, variable);
 
-// One of the four.
+// An arg is one of the four.
 struct ArgSpec {
   std::string name;
   std::optional<BufferSpec> buffer;
@@ -234,7 +234,7 @@ TUNE_FIELDS(KernelSpec, name, summary, source, headers, entry, dims, dtypes, par
             constraints, defines, args, launch, work, reference, tolerances, targets, nvrtc_options,
             checks, language, source_choice, steps, include_roots, checker);
 
-// Of the buffer that an arg is; 0 if it is none.
+// The role of the buffer that an arg is; 0 if it is none.
 inline Role RoleOf(const ArgSpec& arg) {
   return arg.buffer.has_value() ? arg.buffer->role : Role{};
 }
@@ -253,8 +253,8 @@ struct SpecText {
   std::string name;       // "softmax.textproto"
   std::string text;       // as it was written
   std::string canonical;  // the same for equal specs, however they were written
-  // Of each field that is there, by its path: "launch.grid[0]". Of a list that was written in
-  // brackets only element 0 has one.
+  // By the path of each field that is there: "launch.grid[0]". Only element 0 of a list that was
+  // written in brackets has one.
   Positions positions;
 };
 

@@ -45,13 +45,13 @@ LaunchText TextOf(const LaunchSpec& launch, const std::string& when) {
           .shared_bytes = launch.shared_bytes};
 }
 
-LaunchForm LaunchFormOf(const KernelSpec& spec) {
+std::shared_ptr<const LaunchForm> LaunchFormOf(const KernelSpec& spec) {
   std::vector<std::pair<std::string, std::string>> lets;
   for (const LetSpec& let : spec.lets) lets.emplace_back(let.name, let.value);
   std::vector<LaunchText> steps;
-  if (spec.steps.empty()) steps.push_back(TextOf(*spec.launch, ""));
+  if (spec.launch.has_value()) steps.push_back(TextOf(*spec.launch, ""));
   for (const StepSpec& step : spec.steps) steps.push_back(TextOf(*step.launch, step.when));
-  return LaunchForm(lets, steps);
+  return std::make_shared<const LaunchForm>(lets, steps);
 }
 
 }  // namespace
@@ -65,8 +65,20 @@ absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
   RETURN_IF_ERROR(SpecChecker(root, files, parsed.get()).Check());
   RETURN_IF_ERROR(CheckSizes(text.name, *parsed));
   parsed->fit = FitOf(parsed->steps);
-  parsed->launch_form = std::make_shared<const LaunchForm>(LaunchFormOf(parsed->spec));
+  parsed->launch_form = LaunchFormOf(parsed->spec);
   parsed->hash = HashOf(text.canonical, parsed->files);
+  return parsed;
+}
+
+absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseRules(KernelSpec spec, const std::string& hash) {
+  auto parsed = std::make_unique<ParsedSpec>();
+  parsed->spec = std::move(spec);
+  const SpecText no_text;
+  const SpecPlace root(no_text);
+  RETURN_IF_ERROR(SpecChecker(root, parsed->files, parsed.get()).CheckRules());
+  parsed->fit = FitOf(parsed->steps);
+  parsed->launch_form = LaunchFormOf(parsed->spec);
+  parsed->hash = hash;
   return parsed;
 }
 

@@ -135,5 +135,7 @@ std::string PeakNames();  // "f64, f32, ..."
 // See Kernel::Create.
 absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseSpec(
     KernelSpec spec, const SpecText& text, const std::map<std::string, std::string>& files);
+// See Kernel::CreateRules.
+absl::StatusOr<std::unique_ptr<ParsedSpec>> ParseRules(KernelSpec spec, const std::string& hash);
 
 }  // namespace tune

@@ -23,6 +23,8 @@ class SpecChecker {
       : root_(root), files_(files), spec_(parsed->spec), parsed_(*parsed) {}
 
   absl::Status Check();
+  // Checks what Kernel::CreateRules takes, without the limits that a compiler has.
+  absl::Status CheckRules();
 
  private:
   using Names = std::set<std::string>;
@@ -73,13 +75,15 @@ class SpecChecker {
   absl::StatusOr<std::vector<ParsedChecker::Arg>> CheckerArgs(const CheckerSpec& checker,
                                                               const SpecPlace& place) const;
 
-  // Of a launch that no step comes before.
+  // Refuses an overlap with a step before it: there is none.
   absl::Status CheckIsFirst(const std::optional<LaunchSpec>& launch, const SpecPlace& place) const;
   // `what` it is of begins the error: "the reference".
   absl::Status CheckIsPlain(const std::optional<LaunchSpec>& launch, const SpecPlace& place,
                             absl::string_view what) const;
   absl::Status CheckLaunch(const LaunchSpec& launch, const SpecPlace& place, Language language,
                            ParsedLaunch* parsed);
+  absl::Status ParseLaunch(const LaunchSpec& launch, const SpecPlace& place, ParsedLaunch* parsed);
+  absl::Status ParseWhen(const StepSpec& step, const SpecPlace& place, ParsedStep* parsed);
   absl::StatusOr<EntryText> CheckEntry(const std::string& entry, Language language,
                                        const SpecPlace& place) const;
   absl::Status CheckSteps();

@@ -205,16 +205,13 @@ absl::Status SpecChecker::CheckLaunch(const LaunchSpec& launch, const SpecPlace&
                                       Language language, ParsedLaunch* parsed) {
   const LanguageTraits& traits = TraitsOf(language);
   const bool compiled = traits.launched_as_compiled;
-  Names in_scope = config_names_;
-  in_scope.insert("sm_count");
   const struct {
     const char* field;
     const std::vector<std::string>& texts;
-    std::vector<Expression>* parsed;
     size_t least;
-  } kAxes[] = {{"grid", launch.grid, &parsed->grid, 1},
-               {"block", launch.block, &parsed->block, compiled ? size_t{0} : 1},
-               {"cluster", launch.cluster, &parsed->cluster, 0}};
+  } kAxes[] = {{"grid", launch.grid, 1},
+               {"block", launch.block, compiled ? size_t{0} : 1},
+               {"cluster", launch.cluster, 0}};
   for (const auto& axes : kAxes) {
     if (compiled && axes.least == 0 && !axes.texts.empty()) {
       return place.Error(axes.field, 0,
@@ -226,20 +223,57 @@ absl::Status SpecChecker::CheckLaunch(const LaunchSpec& launch, const SpecPlace&
       return place.Error(axes.field,
                          absl::StrCat(axes.least, " to 3 expressions, not ", axes.texts.size()));
     }
-    RETURN_IF_ERROR(ParseAll(place, axes.field, axes.texts, in_scope, axes.parsed));
   }
-  parsed->cooperative = launch.cooperative;
-  parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch;
+  if (compiled && !launch.shared_bytes.empty()) {
+    return place.Error("shared_bytes", absl::StrCat(traits.name, " decides it"));
+  }
   if (launch.resident && (launch.grid.size() > 1 || launch.cluster.size() > 1)) {
     return place.Error("resident",
                        "blocks that walk over the work have a grid, and a cluster, of "
                        "one axis: give one expression");
   }
+  return ParseLaunch(launch, place, parsed);
+}
+
+absl::Status SpecChecker::ParseLaunch(const LaunchSpec& launch, const SpecPlace& place,
+                                      ParsedLaunch* parsed) {
+  parsed->cooperative = launch.cooperative;
+  parsed->programmatic_dependent_launch = launch.programmatic_dependent_launch;
   parsed->resident = launch.resident;
-  if (!launch.shared_bytes.empty()) {
-    if (compiled) return place.Error("shared_bytes", absl::StrCat(traits.name, " decides it"));
-    ASSIGN_OR_RETURN(parsed->shared_bytes,
-                     Parse(place, "shared_bytes", -1, launch.shared_bytes, in_scope));
+  Names in_scope = config_names_;
+  in_scope.insert("sm_count");
+  RETURN_IF_ERROR(ParseAll(place, "grid", launch.grid, in_scope, &parsed->grid));
+  RETURN_IF_ERROR(ParseAll(place, "block", launch.block, in_scope, &parsed->block));
+  RETURN_IF_ERROR(ParseAll(place, "cluster", launch.cluster, in_scope, &parsed->cluster));
+  if (launch.shared_bytes.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(parsed->shared_bytes,
+                   Parse(place, "shared_bytes", -1, launch.shared_bytes, in_scope));
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::ParseWhen(const StepSpec& step, const SpecPlace& place,
+                                    ParsedStep* parsed) {
+  if (step.when.empty()) return absl::OkStatus();
+  Names in_scope = config_names_;
+  in_scope.insert("sm_count");
+  ASSIGN_OR_RETURN(parsed->when, Parse(place, "when", -1, step.when, in_scope));
+  return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckRules() {
+  RETURN_IF_ERROR(CheckDims());
+  FindLetsOfProblems();
+  RETURN_IF_ERROR(CheckParams());
+  RETURN_IF_ERROR(CheckLets());
+  RETURN_IF_ERROR(CheckConstraints());
+  for (int i = 0; i < std::ssize(spec_.steps); ++i) {
+    const StepSpec& step = spec_.steps[i];
+    const SpecPlace place = root_.Nested("steps", i);
+    ParsedStep& parsed = parsed_.steps.emplace_back();
+    parsed.field = absl::StrCat("steps[", i, "].launch");
+    if (!step.launch.has_value()) return place.Error("launch", "missing");
+    RETURN_IF_ERROR(ParseLaunch(*step.launch, place.Nested("launch"), &parsed.launch));
+    RETURN_IF_ERROR(ParseWhen(step, place, &parsed));
   }
   return absl::OkStatus();
 }
@@ -341,11 +375,7 @@ absl::Status SpecChecker::CheckStep(const StepSpec& step, const SpecPlace& place
   ASSIGN_OR_RETURN(parsed->args, ArgsNamed(place, step.args));
   if (step.zero.size() > 16) return place.Error("zero", 16, "one too many; the most is 16");
   ASSIGN_OR_RETURN(parsed->zero, ScratchNamed(step, place));
-  if (step.when.empty()) return absl::OkStatus();
-  Names in_scope = config_names_;
-  in_scope.insert("sm_count");
-  ASSIGN_OR_RETURN(parsed->when, Parse(place, "when", -1, step.when, in_scope));
-  return absl::OkStatus();
+  return ParseWhen(step, place, parsed);
 }
 
 // A spec without steps has one: its entry with its launch and all args.

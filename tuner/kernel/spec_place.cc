@@ -13,10 +13,11 @@ SpecPlace SpecPlace::Nested(absl::string_view field, int index) const {
 }
 
 absl::Status SpecPlace::Error(absl::string_view field, int index, absl::string_view message) const {
+  std::string what = absl::StrCat(PathOf(field, index), ": ", message);
+  if (spec_name().empty()) return absl::InvalidArgumentError(what);
   const SpecText::Position position = PositionOf(field, index);
-  return absl::InvalidArgumentError(absl::StrCat(spec_name(), ":", position.line + 1, ":",
-                                                 position.column + 1, ": ", PathOf(field, index),
-                                                 ": ", message));
+  return absl::InvalidArgumentError(
+      absl::StrCat(spec_name(), ":", position.line + 1, ":", position.column + 1, ": ", what));
 }
 
 std::string SpecPlace::PathOf(absl::string_view field, int index) const {

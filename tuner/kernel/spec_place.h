@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a part of a spec stands in its text, so that an error can point at one of its fields.
+// The place of a part of a spec in its text, so that an error can point at one of its fields.
 // Internal to tuner/kernel.
 //
 //   const SpecPlace dim = SpecPlace(text).Nested("dims", 1);
@@ -25,7 +25,8 @@ class SpecPlace {
   SpecPlace Nested(absl::string_view field, int index = -1) const;
 
   // INVALID_ARGUMENT: "softmax.textproto:12:9: launch.grid[0]: <message>". Points at the start of
-  // the part that the field belongs to if the field is not there.
+  // the part that the field belongs to if the field is not there. Without the place if the text has
+  // no name.
   absl::Status Error(absl::string_view field, int index, absl::string_view message) const;
   absl::Status Error(absl::string_view field, absl::string_view message) const {
     return Error(field, -1, message);

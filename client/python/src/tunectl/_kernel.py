@@ -140,7 +140,7 @@ class Kernel:
             return f"kernel '{self.name}' is written for GPUs and does not run on {target.name}"
         patterns = self._spec["targets"]
         if patterns and not any(_matches(pattern, target.name) for pattern in patterns):
-            return f"kernel '{self.name}' runs on {', '.join(patterns)}, not on {target.name}"
+            return f"kernel '{self.name}' does not run on {target.name}; it runs on {', '.join(patterns)}"
         return ""
 
     def problem(self, dims: Mapping[str, int], dtype: str, target: Target) -> Problem:
