@@ -13,6 +13,17 @@ namespace {
 
 constexpr uint32_t kListedMax = 100000;
 
+// The one value of a query by a job's id; empty if there is no row.
+absl::StatusOr<std::string> ReadBlob(Readers& readers, absl::string_view sql, int64_t job_id) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers.Borrow());
+  Statement query = reader->Prepare(sql);
+  query.Bind(job_id);
+  std::string blob;
+  ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (found) query.Read(blob);
+  return blob;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> InsertJob(Connection& connection, const JobRow& job) {
@@ -30,13 +41,36 @@ absl::Status ChangeJob(Connection& connection, const JobRow& job) {
   return absl::NotFoundError(absl::StrCat("no job ", job.id));
 }
 
-absl::StatusOr<int64_t> SqliteStore::AddJob(const JobRow& job) {
+absl::StatusOr<int64_t> SqliteStore::AddJob(const JobRow& job, const std::string& request) {
   return writer_.Compute<int64_t>(
-      [job](Connection& connection) { return InsertJob(connection, job); });
+      [job, request](Connection& connection) -> absl::StatusOr<int64_t> {
+        ASSIGN_OR_RETURN(const int64_t id, InsertJob(connection, job));
+        if (request.empty()) return id;
+        Statement insert =
+            connection.Prepare("INSERT INTO job_request (job_id, request) VALUES (?, ?)");
+        RETURN_IF_ERROR(insert.Bind(id, Blob{request}).Run());
+        return id;
+      });
 }
 
 absl::Status SqliteStore::UpdateJob(const JobRow& job) {
   return writer_.Run([job](Connection& connection) { return ChangeJob(connection, job); });
+}
+
+absl::StatusOr<std::string> SqliteStore::JobRequest(int64_t id) {
+  return ReadBlob(readers_, "SELECT request FROM job_request WHERE job_id = ?", id);
+}
+
+absl::Status SqliteStore::PutJobEnd(int64_t id, const std::string& event) {
+  return writer_.Run([id, event](Connection& connection) {
+    Statement insert = connection.Prepare(
+        "INSERT INTO job_end (job_id, event) VALUES (?, ?) ON CONFLICT DO NOTHING");
+    return insert.Bind(id, Blob{event}).Run();
+  });
+}
+
+absl::StatusOr<std::string> SqliteStore::JobEnd(int64_t id) {
+  return ReadBlob(readers_, "SELECT event FROM job_end WHERE job_id = ?", id);
 }
 
 absl::StatusOr<JobRow> SqliteStore::GetJob(int64_t id) {

@@ -26,6 +26,7 @@ extern const std::string_view name_spaces_sql;
 extern const std::string_view kernel_owners_sql;
 extern const std::string_view true_records_sql;
 extern const std::string_view stored_bytes_sql;
+extern const std::string_view job_requests_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -85,7 +86,7 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 16> steps = {
+  static const std::array<absl::string_view, 17> steps = {
       view(embedded::schema_sql),       view(embedded::counters_sql),
       view(embedded::gate_sql),         view(embedded::provenance_sql),
       view(embedded::deaths_sql),       view(embedded::ceilings_sql),
@@ -93,7 +94,8 @@ absl::Span<const absl::string_view> SchemaSteps() {
       view(embedded::enumerations_sql), view(embedded::comparisons_sql),
       view(embedded::artifacts_sql),    view(embedded::principals_sql),
       view(embedded::name_spaces_sql),  view(embedded::kernel_owners_sql),
-      view(embedded::true_records_sql), view(embedded::stored_bytes_sql)};
+      view(embedded::true_records_sql), view(embedded::stored_bytes_sql),
+      view(embedded::job_requests_sql)};
   return steps;
 }
 

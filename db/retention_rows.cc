@@ -60,6 +60,7 @@ constexpr char kRemove[] = R"sql(
      WHERE job_id IN (SELECT job_id FROM pruned_job));
   DELETE FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)
     AND NOT EXISTS (SELECT 1 FROM trial WHERE sweep_id = sweep.id);
+  DELETE FROM job_end WHERE job_id IN (SELECT job_id FROM pruned_job);
   UPDATE job SET message = 'its results were removed'
     WHERE id IN (SELECT job_id FROM pruned_job);
   DELETE FROM trial_key WHERE id IN (SELECT id FROM temp.touched_key)
@@ -94,6 +95,8 @@ absl::StatusOr<Pruned> PruneSome(Connection& connection, const PruneFilter& filt
       "AND finished_unix_ms < ?2 AND (?3 = '' OR owner = ?3) AND ("
       "id IN (SELECT job_id FROM sweep WHERE id < (SELECT max(id) FROM sweep)) OR "
       "id IN (SELECT job_id FROM gate_run WHERE id < (SELECT max(id) FROM gate_run)) OR "
+      // Of kinds without tables of their own.
+      "(kind IN (3, 4, 6, 7) AND id IN (SELECT job_id FROM job_end)) OR "
       "id IN (SELECT job_id FROM comparison WHERE id < (SELECT max(id) FROM comparison))) "
       "ORDER BY id LIMIT ?4");
   RETURN_IF_ERROR(

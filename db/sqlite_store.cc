@@ -286,6 +286,12 @@ absl::StatusOr<SweepRow> SqliteStore::GetSweep(int64_t id) {
   return OneSweep(find.Bind(id), absl::StrCat(id));
 }
 
+absl::StatusOr<SweepRow> SqliteStore::SweepOfJob(int64_t job_id) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement find = reader->Prepare(absl::StrCat(SelectSweeps(), "WHERE sweep.job_id = ?"));
+  return OneSweep(find.Bind(job_id), absl::StrCat("of job ", job_id));
+}
+
 absl::StatusOr<std::vector<SweepRow>> SqliteStore::ListSweeps(uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(SelectSweeps(), "ORDER BY sweep.id DESC LIMIT ?"));

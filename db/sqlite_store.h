@@ -35,8 +35,11 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   absl::Status KeepKernel(const std::string& owner, const KernelRow& kernel,
                           uint64_t bytes_max) override;
 
-  absl::StatusOr<int64_t> AddJob(const JobRow& job) override;
+  absl::StatusOr<int64_t> AddJob(const JobRow& job, const std::string& request) override;
   absl::Status UpdateJob(const JobRow& job) override;
+  absl::StatusOr<std::string> JobRequest(int64_t id) override;
+  absl::Status PutJobEnd(int64_t id, const std::string& event) override;
+  absl::StatusOr<std::string> JobEnd(int64_t id) override;
   absl::StatusOr<JobRow> GetJob(int64_t id) override;
   absl::StatusOr<std::vector<JobRow>> ListJobs(const JobFilter& filter) override;
 
@@ -44,6 +47,7 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   absl::Status UpdateSweep(const SweepRow& sweep) override;
   absl::Status NoteSpent(int64_t sweep_id, double spent_seconds) override;
   absl::StatusOr<SweepRow> GetSweep(int64_t id) override;
+  absl::StatusOr<SweepRow> SweepOfJob(int64_t job_id) override;
   absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) override;
   absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() override;
 

@@ -174,10 +174,16 @@ class Store {
   virtual absl::Status KeepKernel(const std::string& owner, const KernelRow& kernel,
                                   uint64_t bytes_max) = 0;
 
-  // Adds a job and returns its id.
-  virtual absl::StatusOr<int64_t> AddJob(const JobRow& job) = 0;
+  // Adds a job and returns its id. `request`: what JobRequest returns until the job has ended;
+  // empty: nothing can queue the job again.
+  virtual absl::StatusOr<int64_t> AddJob(const JobRow& job, const std::string& request = "") = 0;
   // Replaces state, device, message, times and deaths.
   virtual absl::Status UpdateJob(const JobRow& job) = 0;
+  // Empty if the job has none, or has ended.
+  virtual absl::StatusOr<std::string> JobRequest(int64_t id) = 0;
+  // Stores the last event of a job, once; JobEnd returns it, empty if there is none.
+  virtual absl::Status PutJobEnd(int64_t id, const std::string& event) = 0;
+  virtual absl::StatusOr<std::string> JobEnd(int64_t id) = 0;
   virtual absl::StatusOr<JobRow> GetJob(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<JobRow>> ListJobs(const JobFilter& filter) = 0;
 
@@ -189,6 +195,7 @@ class Store {
   // Replaces spent_seconds alone, while the sweep runs. NOT_FOUND.
   virtual absl::Status NoteSpent(int64_t sweep_id, double spent_seconds) = 0;
   virtual absl::StatusOr<SweepRow> GetSweep(int64_t id) = 0;
+  virtual absl::StatusOr<SweepRow> SweepOfJob(int64_t job_id) = 0;
   virtual absl::StatusOr<std::vector<SweepRow>> ListSweeps(uint32_t limit) = 0;  // newest first
   // Queued or running sweeps, oldest first: the queue of a restarted daemon.
   virtual absl::StatusOr<std::vector<SweepRow>> UnfinishedSweeps() = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/devices/devices.h"
-#include "server/jobs/job_call.h"
+#include "server/jobs/job_kinds.h"
 #include "server/supervision/workers.h"
 #include "tune/v1/device.grpc.pb.h"
 
@@ -11,8 +11,8 @@ namespace tune::server {
 // Thread-safe.
 class DeviceService : public v1::DeviceService::CallbackService {
  public:
-  DeviceService(db::Store& store, Workers& workers, const Devices& devices, const JobTools& tools)
-      : store_(store), workers_(workers), devices_(devices), tools_(tools) {}
+  DeviceService(Workers& workers, const Devices& devices, const JobTools& tools)
+      : workers_(workers), devices_(devices), tools_(tools) {}
 
   grpc::ServerUnaryReactor* ListDevices(grpc::CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,
@@ -25,14 +25,16 @@ class DeviceService : public v1::DeviceService::CallbackService {
                                         const v1::RetryDeviceRequest* request,
                                         v1::RetryDeviceResponse* response) override;
 
-  grpc::ServerWriteReactor<v1::MeasureCeilingsEvent>* MeasureCeilings(
-      grpc::CallbackServerContext* context, const v1::MeasureCeilingsRequest* request) override;
+  grpc::ServerUnaryReactor* SubmitCeilings(grpc::CallbackServerContext* context,
+                                           const v1::SubmitCeilingsRequest* request,
+                                           v1::Job* response) override {
+    return SubmitJob(tools_, db::JobKind::kCeilings, context, *request, response);
+  }
 
   // Ends the tries of devices. Call before the server is shut down.
   void Stop() { retries_.Stop(); }
 
  private:
-  db::Store& store_;
   Workers& workers_;
   const Devices& devices_;
   const JobTools tools_;

@@ -5,17 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "server/jobs/left_job.h"
+#include "server/job_table.h"
 #include "server/modules.h"
 
 namespace tune::server {
-namespace {
-
-constexpr uint32_t kLeftJobsMax = 100000;
-
-}  // namespace
 
 Scheduler::Options JobsModule::SchedulerOptions() const {
   const ServerOptions& options = store.options;
@@ -67,24 +61,6 @@ DeviceCare JobsModule::Care() const {
           }};
 }
 
-// Ends the jobs of an earlier server except sweeps, which go on: the clients of all others are
-// gone.
-absl::Status JobsModule::EndLeftJobs() {
-  if (!store.store->writable()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::vector<db::JobRow> left,
-                   store.store->ListJobs({.unfinished = true, .limit = kLeftJobsMax}));
-  for (db::JobRow job : left) {
-    if (job.kind == db::JobKind::kSweep) continue;
-    job = AsLeft(std::move(job), "");
-    if (job.started_unix_ms == 0) job.message = "the daemon stopped before it started";
-    job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-    if (absl::Status ended = store.store->UpdateJob(job); !ended.ok()) {
-      spdlog::error("job {} is left as it is: {}", job.id, ended.ToString());
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status JobsModule::Start() {
   const ServerOptions& options = store.options;
   if (store.use == StoreUse::kOwn && !options.embedded) {
@@ -97,19 +73,22 @@ absl::Status JobsModule::Start() {
       });
   scheduler = std::make_unique<Scheduler>(SchedulerOptions(), *store.store,
                                           devices.devices->turns(), *calls.ticker, Care());
-  RETURN_IF_ERROR(EndLeftJobs());
   // An embedded server does not try a device again, so its sweeps wait for none.
   Sweeps::KnownDevices known_devices;
   if (!options.embedded) known_devices = [this] { return devices.devices->Known(); };
+  const LeftJobRules left{.deaths_max = options.limits.job_deaths,
+                          .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
+                          .embedded = options.embedded};
   ASSIGN_OR_RETURN(
-      sweeps, Sweeps::Start({.deaths_max = options.limits.job_deaths,
-                             .embedded = options.embedded,
-                             .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
+      sweeps, Sweeps::Start({.left = left,
                              .other_owner = store.other_owner(),
                              .known_devices = std::move(known_devices)},
                             *store.store, *scheduler, [this](SweepWork& work, JobContext& context) {
                               return runner->Run(work, context);
                             }));
+  kinds = AllKinds({devices.catalogue, *store.store, *devices.workers, *devices.devices,
+                    *records.records, *sweeps, leases, *access.principals});
+  RETURN_IF_ERROR(TakeUpLeftJobs(tools(), left));
   store.Report(calls.executors.heavy);
   return absl::OkStatus();
 }

@@ -17,8 +17,9 @@
 #include "server/access/principals.h"
 #include "server/access/tokens.h"
 #include "server/artifacts/artifact_folder.h"
+#include "server/comparison/peer_lease.h"
 #include "server/devices/devices.h"
-#include "server/jobs/job_call.h"
+#include "server/jobs/job_kinds.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
@@ -194,7 +195,7 @@ struct JobsModule final : Module {
 
   // REQUIRES: it is started.
   JobTools tools() const {
-    return {*scheduler, *calls.ticker, calls.executors, *access.principals};
+    return {*scheduler, *calls.ticker, calls.executors, *access.principals, *store.store, kinds};
   }
 
   StoreModule& store;
@@ -205,12 +206,13 @@ struct JobsModule final : Module {
   std::unique_ptr<RunMark> run_mark;  // of a daemon that owns its state folder
   std::unique_ptr<SweepRunner> runner;
   std::unique_ptr<Sweeps> sweeps;
+  PeerLeases leases;  // of comparisons
+  JobKinds kinds;
   std::unique_ptr<Scheduler> scheduler;  // its jobs use all of the above
 
  private:
   Scheduler::Options SchedulerOptions() const;
   DeviceCare Care() const;
-  absl::Status EndLeftJobs();
 };
 
 class DeviceService;

@@ -41,22 +41,16 @@ Service* ServicesModule::Add(Arguments&&... arguments) {
 }
 
 void ServicesModule::AddJobServices() {
-  db::Store& store = *jobs.store.store;
-  Workers& workers = *jobs.devices.workers;
   const Devices& devices = *jobs.devices.devices;
-  const Catalogue& catalogue = jobs.devices.catalogue;
-  RecordBook& records = *jobs.records.records;
   const JobTools tools = jobs.tools();
-  Add<v1::JobService, JobService>(store, tools, jobs.store.other_owner());
-  Add<v1::SweepService, SweepService>(catalogue, devices, store, *jobs.sweeps, jobs.devices.solver,
-                                      tools);
-  device_service_ = Add<v1::DeviceService, DeviceService>(store, workers, devices, tools);
-  Add<v1::ProfileService, ProfileService>(ProfileTools{catalogue, store, workers, devices, records},
-                                          tools);
-  Add<v1::BenchService, BenchService>(store, catalogue, devices, workers, records, tools);
-  Add<v1::GateService, GateService>(store, workers, devices, tools);
-  Add<v1::CompareService, ComparisonService>(store, workers,
-                                             ComparisonTools{catalogue, devices, records}, tools);
+  Add<v1::JobService, JobService>(tools, jobs.store.other_owner());
+  Add<v1::SweepService, SweepService>(jobs.devices.catalogue, devices, *jobs.store.store,
+                                      *jobs.sweeps, jobs.devices.solver, tools);
+  device_service_ = Add<v1::DeviceService, DeviceService>(*jobs.devices.workers, devices, tools);
+  Add<v1::ProfileService, ProfileService>(devices, tools);
+  Add<v1::BenchService, BenchService>(tools);
+  Add<v1::GateService, GateService>(tools);
+  Add<v1::CompareService, ComparisonService>(jobs.leases, tools);
 }
 
 void ServicesModule::AddRecordServices() {
@@ -101,8 +95,7 @@ void ServicesModule::AddServerServices() {
       executors);
   const auto cancel_jobs = [this](const std::string& owner, absl::Time deadline,
                                   v1::RevokeTokenResponse& response) {
-    const CancelledJobs cancelled =
-        CancelJobsOf(owner, *jobs.store.store, *jobs.scheduler, deadline);
+    const CancelledJobs cancelled = CancelJobsOf(owner, jobs.tools(), deadline);
     for (const JobView& job : cancelled.jobs) response.add_cancelled_job_ids(job.row.id);
     for (const std::string& error : cancelled.errors) response.add_job_errors(Utf8(error));
   };

@@ -35,6 +35,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tune/v1/gate.grpc.pb.h"
+#include "tune/v1/job.grpc.pb.h"
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
@@ -256,11 +257,12 @@ class Load {
  public:
   explicit Load(const Daemon& daemon)
       : sweeps_(v1::SweepService::NewStub(daemon.Connect())),
-        gates_(v1::GateService::NewStub(daemon.Connect())) {}
+        gates_(v1::GateService::NewStub(daemon.Connect())),
+        jobs_(v1::JobService::NewStub(daemon.Connect())) {}
 
   // A study of the small kernel against itself, to be drawn from.
   bool RunStudy() {
-    v1::RunGateRequest request;
+    v1::SubmitGateRequest request;
     request.set_kind(v1::GATE_KIND_STUDY);
     *request.add_entries()->mutable_base() = SmallKernel();
     *request.mutable_entries(0)->mutable_head() = SmallKernel();
@@ -268,17 +270,13 @@ class Load {
     request.set_cache_mode(v1::CACHE_MODE_WARM);
     request.mutable_rules()->set_screen_rounds(kStudyRounds);
     request.set_leg_seconds(0.001);
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(10)));
-    auto reader = gates_->RunGate(&context);
-    reader->Write(request);
-    reader->WritesDone();
-    for (v1::GateEvent event; reader->Read(&event);) {
-      if (event.has_run()) study_ = event.run().id();
-    }
-    const grpc::Status status = reader->Finish();
+    grpc::ClientContext submitting;
+    submitting.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(10)));
+    v1::Job job;
+    grpc::Status status = gates_->SubmitGate(&submitting, request, &job);
+    if (status.ok()) status = FollowStudy(job.id());
     if (!status.ok()) std::fprintf(stderr, "study: %s\n", status.error_message().c_str());
-    return status.ok();
+    return status.ok() && study_ != 0;
   }
 
   void Start() {
@@ -301,6 +299,21 @@ class Load {
   }
 
  private:
+  // Notes the study's number.
+  grpc::Status FollowStudy(int64_t job_id) {
+    v1::WatchJobRequest request;
+    request.set_job_id(job_id);
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(10)));
+    auto reader = jobs_->WatchJob(&context, request);
+    for (v1::JobEvent event; reader->Read(&event);) {
+      v1::GateRun run;
+      for (const auto& any : event.results()) {
+        if (any.Is<v1::GateRun>() && any.UnpackTo(&run)) study_ = run.id();
+      }
+    }
+    return reader->Finish();
+  }
   static v1::SubmitSweepRequest Request(const v1::KernelSource& source, bool warm = true) {
     v1::SubmitSweepRequest request;
     *request.mutable_kernel_source() = source;
@@ -316,14 +329,14 @@ class Load {
     return sweeps_->SubmitSweep(&context, Request(source), sweep);
   }
   // Until the sweep and those who watch it have ended.
-  void Cancel(const std::string& phase, int64_t id) {
-    v1::CancelSweepRequest request;
-    request.set_sweep_id(id);
-    v1::Sweep sweep;
+  void Cancel(const std::string& phase, int64_t job_id) {
+    v1::CancelJobRequest request;
+    request.set_job_id(job_id);
+    v1::Job job;
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + kLimit));
     const absl::Time begin = absl::Now();
-    const grpc::Status status = sweeps_->CancelSweep(&context, request, &sweep);
+    const grpc::Status status = jobs_->CancelJob(&context, request, &job);
     const absl::Duration spent = absl::Now() - begin;
     std::lock_guard lock(mutex_);
     cancels_[phase].Add(spent, status);
@@ -336,7 +349,7 @@ class Load {
         std::lock_guard lock(mutex_);
         ++huge_[status.ok() ? "accepted" : status.error_message().substr(0, 200)];
       }
-      if (status.ok()) Cancel("huge, waiting or running", sweep.id());
+      if (status.ok()) Cancel("huge, waiting or running", sweep.job_id());
     }
   }
   void Resample() {
@@ -362,13 +375,14 @@ class Load {
       v1::Sweep waiting;
       const bool second = Submit(SmallKernel(), &waiting).ok();
       absl::SleepFor(absl::Milliseconds(random() % 3000));
-      if (second) Cancel("waiting", waiting.id());
-      Cancel(hangs ? "running a kernel that hangs" : "running", running.id());
+      if (second) Cancel("waiting", waiting.job_id());
+      Cancel(hangs ? "running a kernel that hangs" : "running", running.job_id());
     }
   }
 
   const std::unique_ptr<v1::SweepService::Stub> sweeps_;
   const std::unique_ptr<v1::GateService::Stub> gates_;
+  const std::unique_ptr<v1::JobService::Stub> jobs_;
   int64_t study_ = 0;
   std::atomic<bool> stop_ = false;
   std::vector<std::thread> threads_;

@@ -309,9 +309,10 @@ def work_until_killed(address, ledger, submitters, until):
 
     def follow():
         with contextlib.suppress(_rpc.DaemonError), _rpc.Connection(address, 3600) as daemon:
-            for event in daemon.watch("SweepService", "WatchSweep", sweep_id=ledger.followed):
+            job = daemon.call("SweepService", "GetSweep", sweep_id=ledger.followed).job_id
+            for event in daemon.watch("JobService", "WatchJob", job_id=job):
                 with ledger.lock:
-                    for trial in event.trials:
+                    for trial in _rpc.unpacked(event.results, "Trial"):
                         ledger.trials[trial.id] = trial.measurement.latency_ns_median or None
                 if until.is_set():
                     return

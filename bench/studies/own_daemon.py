@@ -149,7 +149,7 @@ class Submitter:
                                     fresh=True, idempotency_key=key, **request).id
 
     def cancel(self, sweep):
-        return self.connection.call("SweepService", "CancelSweep", sweep_id=sweep)
+        return self.connection.call("JobService", "CancelJob", job_id=self.get(sweep).job_id)
 
     def get(self, sweep):
         return self.connection.call("SweepService", "GetSweep", sweep_id=sweep)

@@ -19,6 +19,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/config_flag.h"
 #include "client/cli/dim_flags.h"
+#include "client/cli/job_follow.h"
 #include "client/cli/kernel_choice.h"
 #include "client/cli/kernel_files.h"
 #include "client/cli/kernel_help.h"
@@ -29,7 +30,6 @@
 namespace tune::client {
 namespace {
 
-constexpr auto kMeasureTimeout = std::chrono::minutes(30);  // waiting for the device included
 constexpr auto kDeviceTimeout = std::chrono::seconds(60);
 
 struct BenchFlags {
@@ -44,12 +44,13 @@ struct BenchFlags {
   bool best = false;
   bool plain = false;
   bool warm = false;
+  bool detach = false;
 };
 
 // What one case measures and how it is called.
 struct BenchCase {
   std::string name;
-  v1::MeasureRequest request;
+  v1::SubmitBenchRequest request;
 };
 
 class Bench {
@@ -60,6 +61,10 @@ class Bench {
  private:
   absl::Status MakeCases();
   absl::Status AddContext();
+  absl::StatusOr<v1::Job> SubmitCase(const BenchCase& item) {
+    return Submit(connection_->bench(), &v1::BenchService::Stub::SubmitBench, item.request);
+  }
+  absl::Status SubmitAll();
   void Measure(const BenchCase& item, benchmark::State& state);
 
   Session& session_;
@@ -82,7 +87,7 @@ std::string CaseName(const std::string& kernel, const std::map<std::string, int6
 absl::Status Bench::MakeCases() {
   auto dims = ParseDims(session_.dims);
   if (!dims.ok()) return dims.status();
-  v1::MeasureRequest common;
+  v1::SubmitBenchRequest common;
   common.mutable_dims()->insert(dims->begin(), dims->end());
   common.set_dtype(flags_.dtype);
   common.set_device(flags_.device);
@@ -93,7 +98,7 @@ absl::Status Bench::MakeCases() {
 
   std::vector<std::string> chosen = flags_.kernels;
   chosen.insert(chosen.end(), flags_.more_kernels.begin(), flags_.more_kernels.end());
-  std::vector<std::pair<std::string, v1::MeasureRequest>> kernels;
+  std::vector<std::pair<std::string, v1::SubmitBenchRequest>> kernels;
   for (const std::string& kernel : chosen) {
     if (!IsSpecPath(kernel)) {
       kernels.emplace_back(kernel, common);
@@ -107,7 +112,7 @@ absl::Status Bench::MakeCases() {
   }
   const bool neither = flags_.configs.empty() && !flags_.plain;
   for (const auto& [kernel, request] : kernels) {
-    const auto add = [&](const std::string& which) -> v1::MeasureRequest& {
+    const auto add = [&](const std::string& which) -> v1::SubmitBenchRequest& {
       cases_.push_back({CaseName(kernel, *dims, flags_.dtype, which), request});
       return cases_.back().request;
     };
@@ -141,14 +146,28 @@ absl::Status Bench::AddContext() {
   return absl::OkStatus();
 }
 
+// Queues every case as a job, and measures none here.
+absl::Status Bench::SubmitAll() {
+  if (absl::Status can = CheckDetach(*connection_); !can.ok()) return can;
+  for (const BenchCase& item : cases_) {
+    const auto job = SubmitCase(item);
+    if (!job.ok()) return job.status();
+    if (absl::Status printed = PrintDetached(*job, session_.json); !printed.ok()) return printed;
+  }
+  return absl::OkStatus();
+}
+
 void Bench::Measure(const BenchCase& item, benchmark::State& state) {
-  grpc::ClientContext context;
-  SetDeadline(context, kMeasureTimeout);
-  v1::MeasureResponse measured;
-  const absl::Status status = [&] {
+  v1::BenchResult measured;
+  const absl::Status status = [&]() -> absl::Status {
+    if (absl::IsCancelled(failure_)) return failure_;
     const WaitingNote note(
         absl::StrCat(item.name, " waits for the device's turn, is compiled, or is measured"));
-    return FromGrpc(connection_->bench().Measure(&context, item.request, &measured));
+    const auto job = SubmitCase(item);
+    if (!job.ok()) return job.status();
+    return AwaitJob(*connection_, *job, [&](const v1::JobEvent& event) {
+      ForEachResult<v1::BenchResult>(event, [&](const v1::BenchResult& one) { measured = one; });
+    });
   }();
   const v1::Trial& trial = measured.trial();
   if (!status.ok()) {
@@ -215,6 +234,7 @@ absl::Status Bench::Run() {
   auto connection = session_.Connect();
   if (!connection.ok()) return connection.status();
   connection_ = *connection;
+  if (flags_.detach) return SubmitAll();
   if (absl::Status known = AddContext(); !known.ok()) return known;
   for (const BenchCase& item : cases_) {
     benchmark::RegisterBenchmark(item.name.c_str(),
@@ -266,6 +286,8 @@ void AddBench(CLI::App& app, Session& session) {
       ->check(RefuseMinus)
       ->capture_default_str();
   bench->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
+  bench->add_flag("--detach", flags->detach,
+                  "Queue each case and return; `tunectl job wait --json` prints its result");
   bench->callback([&session, flags, help] {
     const auto& kernels = flags->kernels.empty() ? flags->more_kernels : flags->kernels;
     const absl::Status status = help->asked()

@@ -15,10 +15,9 @@
 #include "client/cli/comparison_call.h"
 #include "client/cli/config_flag.h"
 #include "client/cli/dim_flags.h"
-#include "client/cli/interrupt.h"
+#include "client/cli/job_follow.h"
 #include "client/cli/kernel_choice.h"
 #include "client/cli/kernel_files.h"
-#include "client/cli/step_stream.h"
 #include "client/cli/sweep_flags.h"
 #include "client/cli/sweep_view.h"
 #include "client/connect/rpc.h"
@@ -52,6 +51,7 @@ struct CompareFlags {
   uint64_t seed = 1;
   bool plain = false;
   bool warm = false;
+  bool detach = false;
   bool json = false;
   bool csv = false;
 };
@@ -82,7 +82,7 @@ absl::StatusOr<v1::ComparisonEntry> MakeEntry(const std::string& text) {
 }
 
 // "mine: BLOCK=32" is of one kernel, "BLOCK=32" of all.
-absl::Status AddConfigs(const CompareFlags& flags, v1::RunComparisonRequest& request) {
+absl::Status AddConfigs(const CompareFlags& flags, v1::SubmitComparisonRequest& request) {
   for (const std::string& text : flags.configs) {
     std::pair<std::string, std::string> sides = absl::StrSplit(text, absl::MaxSplits(':', 1));
     const bool of_all = text.find(':') == std::string::npos;
@@ -102,8 +102,8 @@ absl::Status AddConfigs(const CompareFlags& flags, v1::RunComparisonRequest& req
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RunComparisonRequest> MakeRequest(const CompareFlags& flags,
-                                                     const Session& session) {
+absl::StatusOr<v1::SubmitComparisonRequest> MakeRequest(const CompareFlags& flags,
+                                                        const Session& session) {
   if (flags.kernels.empty()) {
     return absl::InvalidArgumentError(
         "name the kernels, of the catalogue or your own: 'tunectl compare softmax "
@@ -114,7 +114,7 @@ absl::StatusOr<v1::RunComparisonRequest> MakeRequest(const CompareFlags& flags,
         absl::StrCat("a comparison needs two kernels or more: 'tunectl compare ", flags.kernels[0],
                      " OTHER'; 'tunectl bench ", flags.kernels[0], "' measures one alone"));
   }
-  v1::RunComparisonRequest request;
+  v1::SubmitComparisonRequest request;
   for (const std::string& text : flags.kernels) {
     auto entry = MakeEntry(text);
     if (!entry.ok()) return entry.status();
@@ -142,7 +142,7 @@ absl::StatusOr<v1::RunComparisonRequest> MakeRequest(const CompareFlags& flags,
 
 using Dims = google::protobuf::Map<std::string, int64_t>;
 
-absl::Status SweepOne(Connection& connection, const v1::RunComparisonRequest& comparison,
+absl::Status SweepOne(Connection& connection, const v1::SubmitComparisonRequest& comparison,
                       const v1::ComparisonEntry& entry, const Dims& dims, const v1::Budget& budget,
                       bool quiet) {
   v1::SubmitSweepRequest request;
@@ -161,7 +161,7 @@ absl::Status SweepOne(Connection& connection, const v1::RunComparisonRequest& co
 }
 
 // Every kernel on every problem, so that the best config of each is known.
-absl::Status SweepFirst(Connection& connection, const v1::RunComparisonRequest& request,
+absl::Status SweepFirst(Connection& connection, const v1::SubmitComparisonRequest& request,
                         const CompareFlags& flags) {
   auto budget = ParseBudget(flags.sweep_first);
   if (!budget.ok()) return budget.status();
@@ -180,20 +180,18 @@ absl::Status SweepFirst(Connection& connection, const v1::RunComparisonRequest& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Comparison> RunComparison(Connection& connection,
-                                             const v1::RunComparisonRequest& request) {
-  grpc::ClientContext context;
-  auto reader = connection.comparisons().RunComparison(&context, request);
-  InterruptGuard guard([&] { context.TryCancel(); });
-  v1::Comparison comparison;
-  const absl::Status status = FollowSteps(*reader, [&](const v1::ComparisonEvent& event) {
-    if (event.has_comparison()) comparison = event.comparison();
+absl::StatusOr<v1::Comparison> AwaitComparison(Session& session, Connection& connection,
+                                               const v1::Job& job) {
+  int64_t id = 0;
+  const absl::Status status = AwaitJob(connection, job, [&](const v1::JobEvent& event) {
+    ForEachResult<v1::Comparison>(event, [&](const v1::Comparison& one) { id = one.id(); });
   });
-  if (guard.interrupted()) {
-    return absl::CancelledError("interrupted; what was measured is stored: tunectl compare list");
+  if (absl::IsCancelled(status)) {
+    return absl::CancelledError(
+        absl::StrCat(status.message(), "; what was measured is stored: tunectl compare list"));
   }
   if (!status.ok()) return status;
-  return comparison;
+  return GetComparison(session, id, /*with_rounds=*/false);
 }
 
 void Print(const v1::Comparison& comparison, bool json, bool csv) {
@@ -209,11 +207,18 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
   if (!request.ok()) return request.status();
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
+  if (flags.detach) {
+    if (absl::Status can = CheckDetach(**connection); !can.ok()) return can;
+  }
   if (!flags.sweep_first.empty()) {
     absl::Status swept = SweepFirst(**connection, *request, flags);
     if (!swept.ok()) return swept;
   }
-  auto comparison = RunComparison(**connection, *request);
+  const auto job =
+      Submit((*connection)->comparisons(), &v1::CompareService::Stub::SubmitComparison, *request);
+  if (!job.ok()) return job.status();
+  if (flags.detach) return PrintDetached(*job, flags.json);
+  auto comparison = AwaitComparison(session, **connection, *job);
   if (!comparison.ok()) return comparison.status();
   Print(*comparison, flags.json, flags.csv);
   session.Finish(AllRight(*comparison) ? kDone : kFailed);
@@ -311,6 +316,7 @@ void AddCompare(CLI::App& app, Session& session) {
       ->check(RefuseMinus)
       ->capture_default_str();
   compare->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
+  compare->add_flag("--detach", flags->detach, kDetachHelp);
   compare->add_flag("--json", flags->json, "Print the comparison as JSON");
   compare->add_flag("--csv", flags->csv, "Print it as CSV");
   AddVerbs(*compare, session);

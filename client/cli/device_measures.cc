@@ -6,23 +6,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/cli/interrupt.h"
-#include "client/cli/step_stream.h"
-#include "client/connect/rpc.h"
+#include "client/cli/job_follow.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::minutes(40);
-
 struct CeilingFlags {
   std::string device;
   bool remeasure = false;
   uint32_t processes = 0;
+  bool detach = false;
   bool json = false;
 };
+
+template <typename Stub, typename Method, typename Request>
+absl::StatusOr<v1::Job> SubmitOf(const CeilingFlags& flags, const Connection& connection,
+                                 Stub& stub, Method submit, const Request& request) {
+  if (flags.detach) {
+    if (absl::Status can = CheckDetach(connection); !can.ok()) return can;
+  }
+  return Submit(stub, submit, request);
+}
 
 std::string ValueText(const v1::Ceiling& ceiling, double value) {
   if (ceiling.unit() == "ns") return LatencyText(value);
@@ -54,17 +60,18 @@ void PrintCeilings(const v1::Device& device) {
 absl::Status MeasureCeilings(Session& session, const CeilingFlags& flags) {
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  v1::MeasureCeilingsRequest request;
+  v1::SubmitCeilingsRequest request;
   request.set_device(flags.device);
   request.set_remeasure(flags.remeasure);
   request.set_processes(flags.processes);
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  InterruptGuard guard([&] { context.TryCancel(); });
-  auto reader = (*connection)->devices().MeasureCeilings(&context, request);
+  const auto job = SubmitOf(flags, **connection, (*connection)->devices(),
+                            &v1::DeviceService::Stub::SubmitCeilings, request);
+  if (!job.ok()) return job.status();
+  if (flags.detach) return PrintDetached(*job, flags.json);
   v1::Device device;
-  const absl::Status status =
-      FollowSteps(*reader, [&](const v1::MeasureCeilingsEvent& event) { device = event.device(); });
+  const absl::Status status = AwaitJob(**connection, *job, [&](const v1::JobEvent& event) {
+    ForEachResult<v1::Device>(event, [&](const v1::Device& measured) { device = measured; });
+  });
   if (!status.ok()) return status;
   if (flags.json) {
     PrintJson(device);
@@ -88,19 +95,21 @@ void PrintCalibration(const v1::Calibration& calibration) {
 absl::Status Calibrate(Session& session, const CeilingFlags& flags) {
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  v1::CalibrateRequest request;
+  v1::SubmitCalibrationRequest request;
   request.set_device(flags.device);
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  InterruptGuard guard([&] { context.TryCancel(); });
-  auto reader = (*connection)->profiles().Calibrate(&context, request);
-  return FollowSteps(*reader, [&](const v1::CalibrateEvent& event) {
+  const auto job = SubmitOf(flags, **connection, (*connection)->profiles(),
+                            &v1::ProfileService::Stub::SubmitCalibration, request);
+  if (!job.ok()) return job.status();
+  if (flags.detach) return PrintDetached(*job, flags.json);
+  const auto print = [&](const v1::Calibration& calibration) {
     if (flags.json) {
-      PrintJson(event.calibration());
+      PrintJson(calibration);
     } else {
-      PrintCalibration(event.calibration());
+      PrintCalibration(calibration);
     }
-  });
+  };
+  return AwaitJob(**connection, *job,
+                  [&](const v1::JobEvent& event) { ForEachResult<v1::Calibration>(event, print); });
 }
 
 }  // namespace
@@ -116,12 +125,14 @@ void AddDeviceMeasures(CLI::App& device, Session& session) {
   ceilings->add_flag("--remeasure", flags->remeasure, "Also what is known and fresh");
   ceilings->add_option("--processes", flags->processes, "Fresh processes; by default 5")
       ->check(CLI::Range(1, 20));
+  ceilings->add_flag("--detach", flags->detach, kDetachHelp);
   ceilings->add_flag("--json", flags->json, "As JSON");
   ceilings->callback([&session, flags] { session.Finish(MeasureCeilings(session, *flags)); });
 
   CLI::App* calibrate = device.add_subcommand(
       "calibrate", "Holds the hardware counters against kernels whose counts are known");
   calibrate->add_option("DEVICE", flags->device, "Device id; by default the first GPU");
+  calibrate->add_flag("--detach", flags->detach, kDetachHelp);
   calibrate->add_flag("--json", flags->json, "As JSON");
   calibrate->callback([&session, flags] { session.Finish(Calibrate(session, *flags)); });
 }

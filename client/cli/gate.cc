@@ -12,6 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/gate_call.h"
+#include "client/cli/job_follow.h"
 #include "client/cli/kernel_set.h"
 #include "client/cli/sweep_view.h"
 #include "client/cli/user_file.h"
@@ -20,8 +21,6 @@
 
 namespace tune::client {
 namespace {
-
-constexpr auto kSubmitTimeout = std::chrono::seconds(60);
 
 constexpr char kExamples[] =
     "Examples:\n"
@@ -52,6 +51,7 @@ struct GateFlags {
   bool strict = false;
   std::string junit;
   std::string markdown;
+  bool detach = false;
   bool json = false;
 };
 
@@ -100,7 +100,7 @@ void TellUnpaired(const KernelSet& base, const KernelSet& head) {
   }
 }
 
-absl::Status AddEntries(const GateFlags& flags, v1::RunGateRequest& request) {
+absl::Status AddEntries(const GateFlags& flags, v1::SubmitGateRequest& request) {
   auto tolerances = ParseTolerances(flags);
   if (!tolerances.ok()) return tolerances.status();
   auto head = ReadKernelSet(flags.head, flags.folder);
@@ -140,13 +140,13 @@ absl::Status AddEntries(const GateFlags& flags, v1::RunGateRequest& request) {
   return absl::InvalidArgumentError("the base and the head have no kernel in common");
 }
 
-absl::StatusOr<v1::RunGateRequest> MakeRequest(const GateFlags& flags, const Session& session) {
+absl::StatusOr<v1::SubmitGateRequest> MakeRequest(const GateFlags& flags, const Session& session) {
   if (flags.head.empty() || flags.base.empty() == flags.baseline.empty()) {
     return absl::InvalidArgumentError(
         "name what to compare: 'tunectl gate --base main --head HEAD', or '--baseline NAME --head "
         ".'; a side is a git revision, a folder or a .textproto file");
   }
-  v1::RunGateRequest request;
+  v1::SubmitGateRequest request;
   request.set_kind(flags.study > 0 ? v1::GATE_KIND_STUDY : v1::GATE_KIND_GATE);
   absl::Status status = AddEntries(flags, request);
   if (!status.ok()) return status;
@@ -175,7 +175,7 @@ absl::StatusOr<v1::RunGateRequest> MakeRequest(const GateFlags& flags, const Ses
   return request;
 }
 
-absl::Status Tune(Connection& connection, const v1::RunGateRequest& gate,
+absl::Status Tune(Connection& connection, const v1::SubmitGateRequest& gate,
                   const v1::KernelSource& source, double seconds, bool quiet) {
   v1::SubmitSweepRequest request;
   *request.mutable_kernel_source() = source;
@@ -185,18 +185,11 @@ absl::Status Tune(Connection& connection, const v1::RunGateRequest& gate,
   request.set_cache_mode(gate.cache_mode());
   request.set_seed(gate.seed());
   request.mutable_budget()->set_seconds(seconds);
-  grpc::ClientContext context;
-  SetDeadline(context, kSubmitTimeout);
-  v1::Sweep sweep;
-  absl::Status status = FromGrpc(connection.sweeps().SubmitSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
-  auto watched = FollowSweep(connection, sweep.id(), OnInterrupt::kCancelSweep, quiet);
-  if (!watched.ok()) return watched.status();
-  return watched->interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
+  return RunSweep(connection, request, quiet);
 }
 
 // Both sides of what differs, so that either's best config is known.
-absl::Status Retune(Connection& connection, const v1::RunGateRequest& request, double seconds,
+absl::Status Retune(Connection& connection, const v1::SubmitGateRequest& request, double seconds,
                     bool quiet) {
   for (const v1::GateEntry& entry : request.entries()) {
     const auto same = [](const v1::KernelSource& a, const v1::KernelSource& b) {
@@ -222,9 +215,16 @@ absl::Status Gate(Session& session, const GateFlags& flags) {
   if (!request.ok()) return request.status();
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
+  if (flags.detach) {
+    if (absl::Status can = CheckDetach(**connection); !can.ok()) return can;
+  }
   if (flags.retune_seconds > 0) {
     absl::Status tuned = Retune(**connection, *request, flags.retune_seconds, flags.json);
     if (!tuned.ok()) return tuned;
+  }
+  if (flags.detach) {
+    const auto job = SubmitGate(**connection, *request);
+    return job.ok() ? PrintDetached(*job, flags.json) : job.status();
   }
   auto run = RunGate(**connection, *request, flags.json);
   if (!run.ok()) return run.status();
@@ -277,6 +277,7 @@ void AddGate(CLI::App& app, Session& session) {
   gate->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
   gate->add_option("--junit", flags->junit, "Write JUnit XML to this file");
   gate->add_option("--markdown", flags->markdown, "Write a comment for a pull request");
+  gate->add_flag("--detach", flags->detach, kDetachHelp);
   gate->add_flag("--json", flags->json, "Print the run as JSON");
   AddGateVerbs(*gate, session);
   gate->callback([flags, gate, &session] {

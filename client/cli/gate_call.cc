@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/cli/interrupt.h"
+#include "client/cli/job_state.h"
 #include "client/connect/rpc.h"
 #include "client/report/gate_report.h"
 #include "client/report/terminal.h"
@@ -16,57 +16,63 @@ namespace tune::client {
 namespace {
 
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
-// A message is sent once it has so much. With another entry, whose sides have 1 MiB at most each,
-// it is below the 4 MiB that the server takes.
-constexpr size_t kPieceBytes = 1 << 20;
+constexpr size_t kRequestBytesMax = (24 << 20) - 1024;
+constexpr auto kReadTimeout = std::chrono::minutes(10);
 
-using GateStream = grpc::ClientReaderWriter<v1::RunGateRequest, v1::GateEvent>;
-
-// In pieces, the settings with the first. If the server has heard enough, its status tells why.
-void Send(const v1::RunGateRequest& request, GateStream& stream) {
-  v1::RunGateRequest piece = request;
-  piece.clear_entries();
-  size_t bytes = 0;
-  for (const v1::GateEntry& entry : request.entries()) {
-    *piece.add_entries() = entry;
-    bytes += entry.ByteSizeLong();
-    if (bytes < kPieceBytes) continue;
-    if (!stream.Write(piece)) return;
-    piece.Clear();
-    bytes = 0;
-  }
-  stream.Write(piece);
-  stream.WritesDone();
+absl::StatusOr<v1::GateRun> GetGate(Connection& connection, int64_t run_id) {
+  grpc::ClientContext context;
+  SetDeadline(context, kReadTimeout);
+  v1::GetGateRequest request;
+  request.set_run_id(run_id);
+  request.set_with_rounds(true);
+  v1::GateRun run;
+  const absl::Status status = FromGrpc(connection.gates().GetGate(&context, request, &run));
+  if (!status.ok()) return status;
+  return run;
 }
 
 }  // namespace
 
-absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::RunGateRequest& request,
-                                    bool quiet) {
-  grpc::ClientContext context;
-  auto reader = connection.gates().RunGate(&context);
-  InterruptGuard guard([&] { context.TryCancel(); });
-  Send(request, *reader);
-  LiveLine line;
-  const bool live = IsInteractive();
-  auto next_line = std::chrono::steady_clock::now();
-  v1::GateRun run;
-  for (v1::GateEvent event; reader->Read(&event);) {
-    if (event.has_run()) run = event.run();
-    if (quiet || !event.has_progress()) continue;
-    const auto now = std::chrono::steady_clock::now();
-    if (live) {
-      line.Show(ProgressText(event.progress()));
-    } else if (now >= next_line) {
-      next_line = now + kPlainLineEvery;
-      std::fprintf(stderr, "%s\n", ProgressText(event.progress()).c_str());
-    }
+absl::StatusOr<v1::Job> SubmitGate(Connection& connection, const v1::SubmitGateRequest& request) {
+  if (request.ByteSizeLong() > kRequestBytesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the kernels of the run have more than ", kRequestBytesMax >> 20,
+                     " MiB of sources: take fewer at a time, with --kernels"));
   }
+  return Submit(connection.gates(), &v1::GateService::Stub::SubmitGate, request);
+}
+
+absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::SubmitGateRequest& request,
+                                    bool quiet) {
+  const absl::StatusOr<v1::Job> job = SubmitGate(connection, request);
+  if (!job.ok()) return job.status();
+  const bool plain = !quiet && !IsInteractive();
+  auto next_line = std::chrono::steady_clock::now();
+  int64_t run_id = 0;
+  LiveLine line;
+  const auto show = [&](const v1::JobEvent& event) {
+    std::string text = event.job().message();
+    ForEachResult<v1::GateRun>(event, [&](const v1::GateRun& run) { run_id = run.id(); });
+    ForEachResult<v1::GateProgress>(
+        event, [&](const v1::GateProgress& progress) { text = ProgressText(progress); });
+    const auto now = std::chrono::steady_clock::now();
+    if (text.empty() || quiet || !IsUnfinished(event.job().state())) return;
+    if (!plain) return line.Show(text);
+    if (now < next_line) return;
+    next_line = now + kPlainLineEvery;
+    std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  const auto followed = FollowJob(connection, job->id(), OnInterrupt::kCancelJob, show);
   line.Clear();
-  const absl::Status status = FromGrpc(reader->Finish());
-  if (guard.interrupted()) return absl::CancelledError("interrupted; what was measured is stored");
-  if (!status.ok()) return status;
-  return run;
+  if (!followed.ok()) return followed.status();
+  if (followed->interrupted) {
+    return absl::CancelledError("interrupted; what was measured is stored");
+  }
+  if (!followed->error.ok()) return followed->error;
+  if (followed->job.state() == v1::JOB_STATE_CANCELLED) {
+    return absl::CancelledError("the run was cancelled; what was measured is stored");
+  }
+  return GetGate(connection, run_id);
 }
 
 absl::StatusOr<double> ParseShare(const std::string& flag, const std::string& text) {

@@ -94,7 +94,7 @@ absl::Status Show(Session& session, const HistoryFlags& flags) {
 absl::Status Add(Session& session, const AddFlags& flags) {
   auto set = ReadKernelSet(flags.revision, flags.folder);
   if (!set.ok()) return set.status();
-  v1::RunGateRequest request;
+  v1::SubmitGateRequest request;
   request.set_kind(v1::GATE_KIND_HISTORY);
   request.set_head_label(set->label);
   request.set_dtype(flags.dtype);

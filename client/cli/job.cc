@@ -14,9 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
-#include "client/cli/interrupt.h"
+#include "client/cli/job_follow.h"
 #include "client/cli/job_prune.h"
-#include "client/cli/job_state.h"
 #include "client/cli/sweep_view.h"
 #include "client/cli/work_id.h"
 #include "client/connect/rpc.h"
@@ -29,7 +28,6 @@ namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(10);
-constexpr uint32_t kSweepsMax = 1000;  // whose numbers a list has
 constexpr auto kCancelTimeout = std::chrono::seconds(40);
 
 // "JOB_KIND_SWEEP" as "sweep".
@@ -61,20 +59,27 @@ std::string LineOf(const v1::Job& job) {
                       job.message());
 }
 
-// The newest sweeps, by their jobs' numbers.
-std::map<int64_t, v1::Sweep> SweepsByJob(Connection& connection) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListSweepsRequest request;
-  request.set_limit(kSweepsMax);
-  v1::ListSweepsResponse response;
-  connection.sweeps().ListSweeps(&context, request, &response);
-  std::map<int64_t, v1::Sweep> sweeps;
-  for (v1::Sweep& sweep : *response.mutable_sweeps()) sweeps[sweep.job_id()] = std::move(sweep);
-  return sweeps;
+// The sweep of a job; unset if it is none.
+v1::Sweep SweepIn(const v1::Job& job) {
+  v1::Sweep found;
+  ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { found = sweep; });
+  return found;
 }
 
-absl::Status List(Session& session, const v1::ListJobsRequest& request, bool json) {
+absl::StatusOr<v1::Job> GetWithResults(Connection& connection, int64_t job_id) {
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetJobRequest request;
+  request.set_job_id(job_id);
+  request.set_with_results(true);
+  v1::Job job;
+  const absl::Status status = FromGrpc(connection.jobs().GetJob(&context, request, &job));
+  if (!status.ok()) return status;
+  return job;
+}
+
+absl::Status List(Session& session, v1::ListJobsRequest request, bool json) {
+  request.set_with_results(!json);
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
@@ -88,13 +93,11 @@ absl::Status List(Session& session, const v1::ListJobsRequest& request, bool jso
   }
   Table table(
       {"id", "kind", "state", "subject", "device", "priority", "owner", "asked", "message"});
-  const std::map<int64_t, v1::Sweep> sweeps = SweepsByJob(**connection);
   for (const v1::Job& job : response.jobs()) {
-    const auto sweep = sweeps.find(job.id());
-    const bool is_sweep = sweep != sweeps.end();
-    const std::string kind = is_sweep ? absl::StrCat("sweep:", sweep->second.id()) : KindText(job);
+    const v1::Sweep sweep = SweepIn(job);
+    const std::string kind = sweep.id() != 0 ? absl::StrCat("sweep:", sweep.id()) : KindText(job);
     // A job does not know that its tunectl was killed; its sweep does.
-    const bool interrupted = is_sweep && sweep->second.interrupted();
+    const bool interrupted = sweep.interrupted();
     table.Add({absl::StrCat(job.id()), kind, interrupted ? "interrupted" : ToText(job.state()),
                job.subject(), job.device_id(),
                Word(v1::JobPriority_Name(job.priority()), "JOB_PRIORITY_"),
@@ -107,19 +110,9 @@ absl::Status List(Session& session, const v1::ListJobsRequest& request, bool jso
 }
 
 // Of a job that has ended: a sweep without a result is done and has found nothing.
-absl::StatusOr<ExitCode> ExitCodeOfJob(Connection& connection, const v1::Job& job) {
+ExitCode ExitCodeOfJob(const v1::Job& job) {
   if (job.state() == v1::JOB_STATE_FAILED) return kFailed;
-  if (job.kind() != v1::JOB_KIND_SWEEP) return kDone;
-  const absl::StatusOr<int64_t> id = SweepIdOf(connection, absl::StrCat("job:", job.id()));
-  if (!id.ok()) return id.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::GetSweepRequest request;
-  request.set_sweep_id(*id);
-  v1::Sweep sweep;
-  const absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
-  return ExitCodeOf(sweep);
+  return job.kind() == v1::JOB_KIND_SWEEP ? ExitCodeOf(SweepIn(job)) : kDone;
 }
 
 // kEnd: the last line alone.
@@ -130,34 +123,26 @@ absl::Status Watch(Session& session, const std::string& text, Tell tell) {
   if (!connection.ok()) return connection.status();
   const absl::StatusOr<int64_t> id = JobIdOf(**connection, text);
   if (!id.ok()) return id.status();
-  grpc::ClientContext context;
-  v1::WatchJobRequest request;
-  request.set_job_id(*id);
-  InterruptGuard guard([&] { context.TryCancel(); });
-  auto reader = (*connection)->jobs().WatchJob(&context, request);
-  v1::Job job;
   std::string shown;
-  while (reader->Read(&job)) {
-    const std::string line = LineOf(job);
+  const auto show = [&](const v1::JobEvent& event) {
+    const std::string line = LineOf(event.job());
     if (tell == Tell::kChanges && line != shown) std::printf("%s\n", line.c_str());
     std::fflush(stdout);  // for whoever reads it as it comes
     shown = line;
-  }
-  const absl::Status status = FromGrpc(reader->Finish());
-  if (absl::IsCancelled(status) && IsUnfinished(job.state())) {
+  };
+  const auto followed = FollowJob(**connection, *id, OnInterrupt::kLeaveRunning, show);
+  if (!followed.ok()) return followed.status();
+  if (followed->interrupted) {
     std::fprintf(stderr, "job %ld goes on; stop it with: tunectl job cancel %ld\n",
                  static_cast<long>(*id), static_cast<long>(*id));
     session.Finish(kInterrupted);
     return absl::OkStatus();
   }
-  if (!status.ok()) return status;
-  const absl::Status finished = CheckFinished(absl::StrCat("job ", *id), job.state());
-  if (!finished.ok()) return finished;
-  if (tell == Tell::kJson) PrintJson(job);
-  if (tell == Tell::kEnd) std::printf("%s\n", LineOf(job).c_str());
-  const absl::StatusOr<ExitCode> code = ExitCodeOfJob(**connection, job);
-  if (!code.ok()) return code.status();
-  session.Finish(*code);
+  const absl::StatusOr<v1::Job> job = GetWithResults(**connection, *id);
+  if (!job.ok()) return job.status();
+  if (tell == Tell::kJson) PrintJson(*job);
+  if (tell == Tell::kEnd) std::printf("%s\n", LineOf(*job).c_str());
+  session.Finish(ExitCodeOfJob(*job));
   return absl::OkStatus();
 }
 
@@ -166,14 +151,9 @@ absl::Status Cancel(Session& session, const std::string& text) {
   if (!connection.ok()) return connection.status();
   const absl::StatusOr<int64_t> id = JobIdOf(**connection, text);
   if (!id.ok()) return id.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kCancelTimeout);
-  v1::CancelJobRequest request;
-  request.set_job_id(*id);
-  v1::Job job;
-  absl::Status status = FromGrpc((*connection)->jobs().CancelJob(&context, request, &job));
-  if (!status.ok()) return status;
-  std::printf("%s\n", LineOf(job).c_str());
+  const absl::StatusOr<v1::Job> job = CancelJob(**connection, *id);
+  if (!job.ok()) return job.status();
+  std::printf("%s\n", LineOf(*job).c_str());
   return absl::OkStatus();
 }
 
@@ -228,7 +208,7 @@ void AddJob(CLI::App& app, Session& session) {
   CLI::App* watch =
       job->add_subcommand("watch", "Follow a job to its end; Ctrl-C leaves it running");
   watch->add_option("ID", *id, kJobIdHelp)->required();
-  watch->add_flag("--json", *json, "Print the finished job as JSON");
+  watch->add_flag("--json", *json, "Print the finished job with its results as JSON");
   watch->callback([&session, json, id] {
     const absl::Status status = Watch(session, *id, *json ? Tell::kJson : Tell::kChanges);
     if (!status.ok()) session.Finish(status);
@@ -236,7 +216,7 @@ void AddJob(CLI::App& app, Session& session) {
 
   CLI::App* wait = job->add_subcommand("wait", "Wait for a job's end and say how it ended");
   wait->add_option("ID", *id, kJobIdHelp)->required();
-  wait->add_flag("--json", *json, "Print the finished job as JSON");
+  wait->add_flag("--json", *json, "Print the finished job with its results as JSON");
   wait->callback([&session, json, id] {
     const absl::Status status = Watch(session, *id, *json ? Tell::kJson : Tell::kEnd);
     if (!status.ok()) session.Finish(status);

@@ -2,10 +2,12 @@
 #include "client/cli/json.h"
 
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "google/protobuf/any.pb.h"
 #include "tune/v1/trial.pb.h"
 
 namespace tune::client {
@@ -45,6 +47,20 @@ Json ToJson(const v1::Problem& problem) {
   Json dims = Json::object();
   for (const v1::DimValue& dim : problem.dims()) dims[dim.name()] = dim.value();
   return {{"dims", std::move(dims)}, {"dtype", problem.dtype()}};
+}
+
+// The message in it with its type's name, as "@type"; null if this program does not know the type.
+Json ToJson(const google::protobuf::Any& any) {
+  const size_t slash = any.type_url().rfind('/');
+  const auto* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
+      any.type_url().substr(slash + 1));
+  if (type == nullptr) return nullptr;
+  const std::unique_ptr<Message> message(
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
+  if (!any.UnpackTo(message.get())) return nullptr;
+  Json object = {{"@type", type->full_name()}};
+  object.update(ToJson(*message));
+  return object;
 }
 
 // The element `i` of a repeated field, or the value of a single one.
@@ -132,6 +148,7 @@ Json ToJson(const Message& message) {
   if (const auto* value = As<v1::Value>(message)) return ToJson(*value);
   if (const auto* config = As<v1::Config>(message)) return ToJson(*config);
   if (const auto* problem = As<v1::Problem>(message)) return ToJson(*problem);
+  if (const auto* any = As<google::protobuf::Any>(message)) return ToJson(*any);
   std::vector<const FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   Json object = Json::object();

@@ -11,19 +11,15 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/commands.h"
 #include "client/cli/dim_flags.h"
-#include "client/cli/interrupt.h"
+#include "client/cli/job_follow.h"
 #include "client/cli/kernel_choice.h"
 #include "client/cli/kernel_files.h"
 #include "client/cli/kernel_help.h"
-#include "client/cli/step_stream.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
 
 namespace tune::client {
 namespace {
-
-constexpr auto kTimeout = std::chrono::minutes(30);
 
 struct ProfileFlags {
   std::string kernel;
@@ -37,6 +33,7 @@ struct ProfileFlags {
   std::string set = "default";
   bool warm = false;
   uint64_t seed = 0;
+  bool detach = false;
   bool json = false;
 };
 
@@ -72,8 +69,8 @@ absl::Status ParseConfig(const std::string& text, v1::Config& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::RunProfileRequest> MakeRequest(const ProfileFlags& flags, Session& session) {
-  v1::RunProfileRequest request;
+absl::StatusOr<v1::SubmitProfileRequest> MakeRequest(const ProfileFlags& flags, Session& session) {
+  v1::SubmitProfileRequest request;
   if (flags.kernel_path.empty()) {
     request.set_kernel_name(flags.kernel);
   } else {
@@ -178,17 +175,23 @@ absl::Status Run(Session& session, const ProfileFlags& flags) {
   if (!request.ok()) return request.status();
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  InterruptGuard guard([&] { context.TryCancel(); });
-  auto reader = (*connection)->profiles().RunProfile(&context, *request);
+  if (flags.detach) {
+    if (absl::Status can = CheckDetach(**connection); !can.ok()) return can;
+  }
+  const auto job =
+      Submit((*connection)->profiles(), &v1::ProfileService::Stub::SubmitProfile, *request);
+  if (!job.ok()) return job.status();
+  if (flags.detach) return PrintDetached(*job, flags.json);
   std::vector<v1::Profile> profiles;
-  const absl::Status done = FollowSteps(*reader, [&](const v1::ProfileEvent& event) {
+  const auto use = [&](const v1::Profile& profile) {
     if (flags.json) {
-      profiles.push_back(event.profile());
+      profiles.push_back(profile);
     } else {
-      Print(event.profile());
+      Print(profile);
     }
+  };
+  const absl::Status done = AwaitJob(**connection, *job, [&](const v1::JobEvent& event) {
+    ForEachResult<v1::Profile>(event, use);
   });
   if (done.ok() && flags.json) PrintJsonList("profiles", profiles);
   return done;
@@ -223,6 +226,7 @@ void AddProfile(CLI::App& app, Session& session) {
       ->check(CLI::IsMember({"default", "flops", "tensor", "all"}));
   profile->add_flag("--warm", flags->warm, "With the cache as the launch before left it");
   profile->add_option("--seed", flags->seed, "Of the inputs")->check(RefuseMinus);
+  profile->add_flag("--detach", flags->detach, kDetachHelp);
   profile->add_flag("--json", flags->json, "As JSON");
   profile->callback([&session, flags, help] {
     SortKernel(flags->kernel, flags->kernel_path);

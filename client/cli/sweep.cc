@@ -90,9 +90,8 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   }
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  if (flags.detach && (*connection)->embedded()) {
-    return absl::FailedPreconditionError(
-        "--detach needs a daemon that goes on: start 'tunerd' first");
+  if (flags.detach) {
+    if (absl::Status can = CheckDetach(**connection); !can.ok()) return can;
   }
   auto request = MakeRequest(flags, session);
   if (!request.ok()) return request.status();
@@ -117,7 +116,7 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
     }
     return absl::OkStatus();
   }
-  auto watched = FollowSweep(**connection, sweep.id(), OnInterrupt::kCancelSweep, flags.json);
+  auto watched = FollowSweep(**connection, sweep.job_id(), OnInterrupt::kCancelJob, flags.json);
   if (!watched.ok()) return watched.status();
   if (flags.json) {
     PrintJson(watched->sweep);

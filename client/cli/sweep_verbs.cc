@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/cli/job_follow.h"
 #include "client/cli/sweep_view.h"
 #include "client/cli/work_id.h"
 #include "client/connect/rpc.h"
@@ -17,22 +19,41 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(10);
 
+absl::StatusOr<v1::Sweep> FindSweep(Connection& connection, const std::string& text) {
+  const absl::StatusOr<int64_t> id = SweepIdOf(connection, text);
+  if (!id.ok()) return id.status();
+  grpc::ClientContext context;
+  SetDeadline(context, kTimeout);
+  v1::GetSweepRequest request;
+  request.set_sweep_id(*id);
+  v1::Sweep sweep;
+  const absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
+  if (!status.ok()) return status;
+  return sweep;
+}
+
 absl::Status List(Session& session, uint32_t limit, bool json) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
-  v1::ListSweepsRequest request;
+  v1::ListJobsRequest request;
+  request.set_kind(v1::JOB_KIND_SWEEP);
   request.set_limit(limit);
-  v1::ListSweepsResponse response;
-  absl::Status status = FromGrpc((*connection)->sweeps().ListSweeps(&context, request, &response));
+  request.set_with_results(true);
+  v1::ListJobsResponse response;
+  absl::Status status = FromGrpc((*connection)->jobs().ListJobs(&context, request, &response));
   if (!status.ok()) return status;
+  std::vector<v1::Sweep> sweeps;
+  for (const v1::Job& job : response.jobs()) {
+    ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { sweeps.push_back(sweep); });
+  }
   if (json) {
-    PrintJsonList("sweeps", response.sweeps());
+    PrintJsonList("sweeps", sweeps);
     return absl::OkStatus();
   }
   Table table({"id", "state", "kernel", "problem", "device", "done", "best", "started"});
-  for (const v1::Sweep& sweep : response.sweeps()) {
+  for (const v1::Sweep& sweep : sweeps) {
     const bool none = sweep.state() == v1::JOB_STATE_DONE && !sweep.has_result();
     const double best = sweep.has_result() ? sweep.result().best().measurement().latency_ns_median()
                                            : sweep.progress().best_latency_ns();
@@ -45,20 +66,20 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
                TimeText(sweep.created_unix_ms())});
   }
   std::fputs(table.Text().c_str(), stdout);
-  if (response.sweeps().empty()) std::fputs("no sweeps yet; try: tunectl sweep softmax\n", stderr);
+  if (sweeps.empty()) std::fputs("no sweeps yet; try: tunectl sweep softmax\n", stderr);
   return absl::OkStatus();
 }
 
 absl::Status Watch(Session& session, const std::string& text, bool json, bool verbose) {
   auto connection = session.Connect(Need::kRead);
   if (!connection.ok()) return connection.status();
-  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, text);
-  if (!id.ok()) return id.status();
-  auto watched = FollowSweep(**connection, *id, OnInterrupt::kLeaveRunning, json);
+  const absl::StatusOr<v1::Sweep> sweep = FindSweep(**connection, text);
+  if (!sweep.ok()) return sweep.status();
+  auto watched = FollowSweep(**connection, sweep->job_id(), OnInterrupt::kLeaveRunning, json);
   if (!watched.ok()) return watched.status();
   if (watched->interrupted) {
     std::fprintf(stderr, "sweep %ld goes on; stop it with: tunectl sweep cancel %ld\n",
-                 static_cast<long>(*id), static_cast<long>(*id));
+                 static_cast<long>(sweep->id()), static_cast<long>(sweep->id()));
     session.Finish(kInterrupted);
     return absl::OkStatus();
   }
@@ -75,16 +96,13 @@ absl::Status Watch(Session& session, const std::string& text, bool json, bool ve
 absl::Status Cancel(Session& session, const std::string& text) {
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, text);
-  if (!id.ok()) return id.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::CancelSweepRequest request;
-  request.set_sweep_id(*id);
-  v1::Sweep sweep;
-  absl::Status status = FromGrpc((*connection)->sweeps().CancelSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
-  std::fputs(ReportText(sweep).c_str(), stdout);
+  absl::StatusOr<v1::Sweep> sweep = FindSweep(**connection, text);
+  if (!sweep.ok()) return sweep.status();
+  const absl::StatusOr<v1::Job> cancelled = CancelJob(**connection, sweep->job_id());
+  if (!cancelled.ok()) return cancelled.status();
+  sweep = FindSweep(**connection, absl::StrCat(sweep->id()));
+  if (!sweep.ok()) return sweep.status();
+  std::fputs(ReportText(*sweep).c_str(), stdout);
   return absl::OkStatus();
 }
 

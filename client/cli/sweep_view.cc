@@ -12,8 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/interrupt.h"
-#include "client/cli/job_state.h"
 #include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/sweep_report_view.h"
@@ -24,7 +22,6 @@ namespace {
 constexpr double kAboveItsPeak = 1.05;  // beyond the errors of both
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 constexpr auto kReportTimeout = std::chrono::seconds(20);
-constexpr auto kCancelTimeout = std::chrono::seconds(10);
 constexpr auto kSubmitTimeout = std::chrono::seconds(60);
 
 class Progress {
@@ -312,49 +309,18 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures, 
   return text;
 }
 
-absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_id,
+absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t job_id,
                                          OnInterrupt on_interrupt, bool quiet) {
-  grpc::ClientContext context;
-  v1::WatchSweepRequest request;
-  request.set_sweep_id(sweep_id);
   Progress progress(quiet);
   WatchedSweep watched;
-  InterruptGuard guard([&] {
-    if (on_interrupt == OnInterrupt::kLeaveRunning) {
-      context.TryCancel();
-      return;
-    }
-    grpc::ClientContext cancel_context;
-    SetDeadline(cancel_context, kCancelTimeout);
-    v1::CancelSweepRequest cancel;
-    cancel.set_sweep_id(sweep_id);
-    v1::Sweep cancelled;
-    // A sweep that cannot be cancelled must not keep the person waiting.
-    if (!connection.sweeps().CancelSweep(&cancel_context, cancel, &cancelled).ok()) {
-      context.TryCancel();
-    }
-  });
-  auto reader = connection.sweeps().WatchSweep(&context, request);
-  v1::SweepEvent event;
-  while (reader->Read(&event)) {
-    watched.sweep = event.sweep();
+  const auto show = [&](const v1::JobEvent& event) {
+    ForEachResult<v1::Sweep>(event, [&](const v1::Sweep& sweep) { watched.sweep = sweep; });
     progress.Show(watched.sweep);
-  }
+  };
+  const auto followed = FollowJob(connection, job_id, on_interrupt, show);
   progress.Clear();
-  const absl::Status status = FromGrpc(reader->Finish());
-  watched.interrupted = guard.interrupted();
-  if (watched.interrupted) return watched;
-  if (absl::IsUnavailable(status)) {
-    return absl::UnavailableError(absl::StrCat(
-        "no daemon is there any more (", status.message(),
-        "). The sweep goes on where it is, or once it starts again; follow it with: tunectl sweep "
-        "watch ",
-        sweep_id));
-  }
-  if (!status.ok()) return status;
-  const absl::Status finished =
-      CheckFinished(absl::StrCat("sweep ", sweep_id), watched.sweep.state());
-  if (!finished.ok()) return finished;
+  if (!followed.ok()) return followed.status();
+  watched.interrupted = followed->interrupted;
   return watched;
 }
 
@@ -369,7 +335,7 @@ absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& requ
   v1::Sweep sweep;
   absl::Status status = FromGrpc(connection.sweeps().SubmitSweep(&context, request, &sweep));
   if (!status.ok()) return status;
-  auto watched = FollowSweep(connection, sweep.id(), OnInterrupt::kCancelSweep, quiet);
+  auto watched = FollowSweep(connection, sweep.job_id(), OnInterrupt::kCancelJob, quiet);
   if (!watched.ok()) return watched.status();
   return watched->interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
 }

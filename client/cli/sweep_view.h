@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/connection.h"
+#include "client/cli/job_follow.h"
 #include "client/report/exit_code.h"
 #include "client/report/terminal.h"
 #include "tune/v1/report.pb.h"
@@ -15,17 +16,14 @@
 
 namespace tune::client {
 
-// What Ctrl-C does to the sweep that is watched.
-enum class OnInterrupt { kCancelSweep, kLeaveRunning };
-
 struct WatchedSweep {
   v1::Sweep sweep;           // as last seen
   bool interrupted = false;  // the person stopped watching
 };
 
-// Follows a sweep to its end, with progress on stderr: a live line on a terminal, else a plain line
-// every few seconds; nothing if `quiet`.
-absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t sweep_id,
+// Follows a sweep by its job to its end, with progress on stderr: a live line on a terminal, else a
+// plain line every few seconds; nothing if `quiet`.
+absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t job_id,
                                          OnInterrupt on_interrupt, bool quiet);
 
 // Of a command that followed the sweep to its end.

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cli/job_follow.h"
 #include "client/connect/rpc.h"
 #include "tune/v1/job.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
@@ -15,7 +16,6 @@ namespace tune::client {
 namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(10);
-constexpr uint32_t kSweepsMax = 1000;  // that are looked at for a job's
 
 enum class Kind { kJob, kSweep };
 
@@ -54,21 +54,15 @@ absl::StatusOr<int64_t> JobOfSweep(Connection& connection, int64_t sweep_id) {
 absl::StatusOr<int64_t> SweepOfJob(Connection& connection, int64_t job_id) {
   grpc::ClientContext context;
   SetDeadline(context, kTimeout);
-  v1::ListSweepsRequest request;
-  request.set_limit(kSweepsMax);
-  v1::ListSweepsResponse response;
-  absl::Status status = FromGrpc(connection.sweeps().ListSweeps(&context, request, &response));
-  if (!status.ok()) return status;
-  for (const v1::Sweep& sweep : response.sweeps()) {
-    if (sweep.job_id() == job_id) return sweep.id();
-  }
-  grpc::ClientContext second;
-  SetDeadline(second, kTimeout);
-  v1::GetJobRequest wanted;
-  wanted.set_job_id(job_id);
+  v1::GetJobRequest request;
+  request.set_job_id(job_id);
+  request.set_with_results(true);
   v1::Job job;
-  status = FromGrpc(connection.jobs().GetJob(&second, wanted, &job));
+  const absl::Status status = FromGrpc(connection.jobs().GetJob(&context, request, &job));
   if (!status.ok()) return status;
+  int64_t id = 0;
+  ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { id = sweep.id(); });
+  if (id != 0) return id;
   return absl::NotFoundError(absl::StrCat("job ", job_id, ", of ", job.subject(),
                                           ", is no sweep; see `tunectl sweep list`"));
 }

@@ -19,7 +19,7 @@ constexpr uint32_t kSamplesMax = 10'000;
 constexpr double kSeconds = 10;
 constexpr double kSecondsMax = 300;
 
-absl::StatusOr<SamplePolicy> PolicyOf(const v1::MeasureRequest& request) {
+absl::StatusOr<SamplePolicy> PolicyOf(const v1::SubmitBenchRequest& request) {
   if (request.samples() > kSamplesMax || !(request.seconds_max() >= 0) ||
       request.seconds_max() > kSecondsMax) {
     return absl::InvalidArgumentError(
@@ -66,7 +66,7 @@ absl::StatusOr<Trial> MeasureOne(WorkerEvaluator& evaluator, const Config& confi
 }
 
 void Describe(const BenchCase& item, const std::string& device_id, const WorkerEvaluator& evaluator,
-              v1::MeasureResponse& response) {
+              v1::BenchResult& response) {
   const Workload& workload = item.workload;
   *response.mutable_problem() = ToProto(workload.problem);
   response.set_kernel_name(workload.kernel().spec().name);
@@ -81,24 +81,36 @@ void Describe(const BenchCase& item, const std::string& device_id, const WorkerE
   response.set_reason(item.reason);
 }
 
-}  // namespace
-
-absl::StatusOr<BenchCase> CheckBench(const v1::MeasureRequest& request, const Catalogue& catalogue,
-                                     const Devices& devices, const RecordBook& records,
-                                     absl::Time deadline, const Cancelled& cancelled) {
+// Errors are those of SubmitBench in bench.proto.
+absl::StatusOr<BenchCase> CheckBench(const v1::SubmitBenchRequest& request, const BenchTools& tools,
+                                     const Asker& asker) {
   BenchCase item{.seed = request.seed()};
   ASSIGN_OR_RETURN(item.policy, PolicyOf(request));
   if (request.best() && request.has_config()) {
     return absl::InvalidArgumentError("ask for the best config or for a given one, not for both");
   }
-  ASSIGN_OR_RETURN(item.workload,
-                   ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline, cancelled));
+  ASSIGN_OR_RETURN(item.workload, ResolveWorkload(WorkloadOf(request), tools.catalogue,
+                                                  tools.devices, asker.deadline, asker.cancelled));
   if (request.best()) {
-    RETURN_IF_ERROR(ChooseBest(records, cancelled, item));
+    RETURN_IF_ERROR(ChooseBest(tools.records, asker.cancelled, item));
   } else {
     ASSIGN_OR_RETURN(item.config, CompleteConfig(item.workload, FromProto(request.config())));
   }
   return item;
+}
+
+}  // namespace
+
+JobKind BenchKind(const BenchTools& tools) {
+  return MakeJobKind<v1::SubmitBenchRequest>(
+      db::JobKind::kBench, "a bench",
+      [tools](const v1::SubmitBenchRequest& request,
+              const Asker& asker) -> absl::StatusOr<AskedJob> {
+        ASSIGN_OR_RETURN(BenchCase item, CheckBench(request, tools, asker));
+        AskedJob asked{.subject = item.workload.Subject(), .devices = item.workload.device.ids};
+        asked.work = std::make_shared<BenchJob>(tools.store, tools.workers, std::move(item));
+        return asked;
+      });
 }
 
 absl::Status BenchJob::Measure(JobContext& context) {
@@ -113,8 +125,10 @@ absl::Status BenchJob::Measure(JobContext& context) {
                                                    .policy = case_.policy,
                                                    .cancelled = context.cancelled()}));
   ASSIGN_OR_RETURN(Trial trial, MeasureOne(*evaluator, case_.config, context.cancelled()));
-  *response_.mutable_trial() = ToProto(trial, Samples::kInclude);
-  Describe(case_, context.device_id(), *evaluator, response_);
+  auto result = std::make_shared<v1::BenchResult>();
+  *result->mutable_trial() = ToProto(trial, Samples::kInclude);
+  Describe(case_, context.device_id(), *evaluator, *result);
+  context.feed().AddResult(std::move(result));
   evaluator.reset();
   return absl::OkStatus();
 }

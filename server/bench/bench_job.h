@@ -2,13 +2,17 @@
 // Compiles, checks and times one config for its own sake.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/store.h"
+#include "server/devices/devices.h"
 #include "server/jobs/job.h"
+#include "server/jobs/job_kinds.h"
+#include "server/kernels/catalogue.h"
 #include "server/records/record_book.h"
 #include "server/supervision/workers.h"
 #include "server/workload/workload.h"
@@ -25,25 +29,26 @@ struct BenchCase {
   uint64_t seed = 0;
 };
 
-// Errors are those of Measure in bench.proto.
-absl::StatusOr<BenchCase> CheckBench(const v1::MeasureRequest& request, const Catalogue& catalogue,
-                                     const Devices& devices, const RecordBook& records,
-                                     absl::Time deadline, const Cancelled& cancelled);
+struct BenchTools {
+  const Catalogue& catalogue;
+  db::Store& store;
+  Workers& workers;
+  const Devices& devices;
+  const RecordBook& records;
+};
 
-// Not thread-safe: one run.
+// All must outlive the kind.
+JobKind BenchKind(const BenchTools& tools);
+
+// Its result is a v1::BenchResult. Not thread-safe: one run.
 class BenchJob : public JobWork {
  public:
-  // Told once, when the job has ended: with what was measured, unless the status says why not.
-  using Answer =
-      std::function<void(const absl::Status& status, const v1::MeasureResponse& response)>;
-
   // Both must outlive the job.
-  BenchJob(db::Store& store, Workers& workers, BenchCase item, Answer answer)
-      : store_(store), workers_(workers), case_(std::move(item)), answer_(std::move(answer)) {}
+  BenchJob(db::Store& store, Workers& workers, BenchCase item)
+      : store_(store), workers_(workers), case_(std::move(item)) {}
 
   End Run(JobContext& context) override { return {.status = Measure(context)}; }
   absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
-  void Ended(const absl::Status& status) override { answer_(status, response_); }
   std::string Name() const override { return "a bench"; }
   size_t source_bytes() const override { return SourceBytesOf(case_.workload.kernel()); }
 
@@ -53,8 +58,6 @@ class BenchJob : public JobWork {
   db::Store& store_;
   Workers& workers_;
   const BenchCase case_;
-  const Answer answer_;
-  v1::MeasureResponse response_;
 };
 
 }  // namespace tune::server

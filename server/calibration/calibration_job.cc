@@ -8,9 +8,23 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "server/calibration/calibration_convert.h"
+#include "server/workload/workload.h"
 #include "tuner/counters/calibration.h"
 
 namespace tune::server {
+
+JobKind CalibrationKind(db::Store& store, Workers& workers, const Devices& devices) {
+  return MakeJobKind<v1::SubmitCalibrationRequest>(
+      db::JobKind::kCalibration, "a calibration",
+      [&](const v1::SubmitCalibrationRequest& request,
+          const Asker& asker) -> absl::StatusOr<AskedJob> {
+        ASSIGN_OR_RETURN(const DeviceChoice choice,
+                         ChooseDevice(request.device(), devices, asker.deadline, asker.cancelled));
+        return AskedJob{.subject = choice.view.status.info.name,
+                        .devices = choice.ids,
+                        .work = std::make_shared<CalibrationJob>(store, workers)};
+      });
+}
 
 absl::Status CalibrationJob::Calibrate(JobContext& context) {
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceSupervisor> device,

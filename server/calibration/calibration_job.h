@@ -5,7 +5,9 @@
 #include <string>
 
 #include "db/store.h"
+#include "server/devices/devices.h"
 #include "server/jobs/job.h"
+#include "server/jobs/job_kinds.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
@@ -27,5 +29,8 @@ class CalibrationJob : public JobWork {
   db::Store& store_;
   Workers& workers_;
 };
+
+// All must outlive the kind.
+JobKind CalibrationKind(db::Store& store, Workers& workers, const Devices& devices);
 
 }  // namespace tune::server

@@ -13,6 +13,7 @@
 #include "base/steady_time.h"
 #include "server/devices/device_convert.h"
 #include "server/devices/stale_ceilings.h"
+#include "server/workload/workload.h"
 #include "tuner/statistics/median.h"
 
 namespace tune::server {
@@ -20,11 +21,33 @@ namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(60);
 constexpr uint32_t kProcesses = 5;
+constexpr uint32_t kProcessesMax = 20;
 // A load of seconds for each of eight figures: two processes tell whether they agree.
 constexpr uint32_t kSustainedProcesses = 2;
 constexpr double kSustainedSeconds = 2;
 
 }  // namespace
+
+JobKind CeilingsKind(db::Store& store, Workers& workers, const Devices& devices) {
+  return MakeJobKind<v1::SubmitCeilingsRequest>(
+      db::JobKind::kCeilings, "a measurement of ceilings",
+      [&](const v1::SubmitCeilingsRequest& request,
+          const Asker& asker) -> absl::StatusOr<AskedJob> {
+        if (request.processes() > kProcessesMax) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(request.processes(), " processes; at most ", kProcessesMax));
+        }
+        ASSIGN_OR_RETURN(const DeviceChoice choice,
+                         ChooseDevice(request.device(), devices, asker.deadline, asker.cancelled));
+        AskedJob asked{.subject = choice.view.status.info.name, .devices = choice.ids};
+        if (!request.remeasure() && HasFreshSuite(choice.view)) {
+          asked.result = std::make_shared<v1::Device>(ToProto(choice.view));
+        } else {
+          asked.work = std::make_shared<CeilingsJob>(store, workers, devices, request.processes());
+        }
+        return asked;
+      });
+}
 
 bool HasFreshSuite(const DeviceView& device) {
   bool has_first_level = false;

@@ -9,11 +9,10 @@
 #include "db/store.h"
 #include "server/devices/devices.h"
 #include "server/jobs/job.h"
+#include "server/jobs/job_kinds.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
-
-inline constexpr uint32_t kCeilingProcessesMax = 20;
 
 // The whole suite in fresh processes, stored. Its result is a v1::Device with all that is known.
 class CeilingsJob : public JobWork {
@@ -34,6 +33,9 @@ class CeilingsJob : public JobWork {
   const Devices& devices_;
   const uint32_t processes_;
 };
+
+// All must outlive the kind.
+JobKind CeilingsKind(db::Store& store, Workers& workers, const Devices& devices);
 
 // Is the suite known, all of it fresh? Sweeps measure a part of it, in one process.
 bool HasFreshSuite(const DeviceView& device);

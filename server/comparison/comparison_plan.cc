@@ -23,7 +23,7 @@ constexpr size_t kLabelMax = 64;
 constexpr absl::Duration kPeersProblemTimeMax = absl::Hours(1);
 constexpr absl::Duration kPeersTimeMax = absl::Hours(24);
 
-absl::Status CheckSizes(const v1::RunComparisonRequest& request) {
+absl::Status CheckSizes(const v1::SubmitComparisonRequest& request) {
   if (request.entries().empty() || request.entries_size() > kEntriesMax) {
     return absl::InvalidArgumentError(absl::StrCat("a comparison is of 1 to ", kEntriesMax,
                                                    " kernels, not of ", request.entries_size()));
@@ -70,7 +70,7 @@ absl::Status CheckPeer(const v1::ComparisonEntry& wanted, bool first) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Entry>> ResolveEntries(const v1::RunComparisonRequest& request,
+absl::StatusOr<std::vector<Entry>> ResolveEntries(const v1::SubmitComparisonRequest& request,
                                                   const Catalogue& catalogue) {
   std::vector<Entry> entries;
   std::set<std::string> labels;
@@ -151,7 +151,7 @@ absl::Status CheckSameFunction(const ComparedWorkload& first, const ComparedWork
 
 // Every kernel on one problem, which is the first's.
 absl::StatusOr<std::vector<ComparedWorkload>> ResolveProblemOfAll(
-    const v1::RunComparisonRequest& request, const std::vector<Entry>& entries, Dims dims,
+    const v1::SubmitComparisonRequest& request, const std::vector<Entry>& entries, Dims dims,
     const DeviceChoice& device, const RecordBook& records, const Cancelled& cancelled) {
   std::string dtype = request.dtype();
   std::vector<ComparedWorkload> items;
@@ -228,7 +228,7 @@ std::string ComparisonPlan::Subject() const {
                       " to ", size_of(problems.back()), " in ", problems.size(), " sizes");
 }
 
-absl::StatusOr<ComparisonPlan> CheckComparison(const v1::RunComparisonRequest& request,
+absl::StatusOr<ComparisonPlan> CheckComparison(const v1::SubmitComparisonRequest& request,
                                                const ComparisonTools& tools, absl::Time deadline,
                                                const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckSizes(request));

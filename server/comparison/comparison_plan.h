@@ -55,7 +55,7 @@ struct ComparisonTools {
 
 // Errors are those of RunComparison in comparison.proto. Waits until the devices are known, at most
 // until `deadline`.
-absl::StatusOr<ComparisonPlan> CheckComparison(const v1::RunComparisonRequest& request,
+absl::StatusOr<ComparisonPlan> CheckComparison(const v1::SubmitComparisonRequest& request,
                                                const ComparisonTools& tools, absl::Time deadline,
                                                const Cancelled& cancelled);
 

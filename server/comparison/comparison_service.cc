@@ -1,65 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/comparison/comparison_service.h"
 
-#include <memory>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
-#include "server/comparison/comparison_work.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 
 namespace tune::server {
 namespace {
 
-constexpr absl::Duration kCheckCap = absl::Seconds(60);
 constexpr absl::Duration kReadCap = absl::Minutes(10);
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 
-// Steps in words, turns of peers, and the result.
-FeedReactor<v1::ComparisonEvent>::MakeEvents OrdersToo(const std::shared_ptr<Job>& job) {
-  auto others = StepsAndResults(job, &v1::ComparisonEvent::mutable_comparison);
-  return [others = std::move(others)](const Feed::News& news,
-                                      std::deque<v1::ComparisonEvent>& events) mutable {
-    for (const Feed::Step& step : news.steps) events.emplace_back().CopyFrom(*step);
-    others(news, events);
-  };
-}
-
 }  // namespace
-
-grpc::ServerWriteReactor<v1::ComparisonEvent>* ComparisonService::RunComparison(
-    grpc::CallbackServerContext* context, const v1::RunComparisonRequest* request) {
-  using Reactor = FeedReactor<v1::ComparisonEvent>;
-  std::shared_ptr<Reactor> reactor = Reactor::Make(jobs_.ticker);
-  const absl::Time deadline = DeadlineOf(*context, kCheckCap);
-  StartJobCall<Reactor>(
-      jobs_, reactor,
-      [=, this, principal = jobs_.principals.Of(*context),
-       wanted = *request](const Cancelled& cancelled) -> absl::StatusOr<Followed<Reactor>> {
-        ASSIGN_OR_RETURN(ComparisonPlan plan, CheckComparison(wanted, tools_, deadline, cancelled));
-        for (const std::vector<ComparedWorkload>& problem : plan.problems) {
-          for (const ComparedWorkload& one : problem) {
-            RETURN_IF_ERROR(
-                jobs_.principals.KeepKernel(principal, ToRow(one.workload.named), store_));
-          }
-        }
-        const db::JobRow row{
-            .kind = db::JobKind::kComparison, .owner = principal.name, .subject = plan.Subject()};
-        const std::vector<std::string> devices = plan.device_ids;
-        ASSIGN_OR_RETURN(std::shared_ptr<Job> job,
-                         jobs_.scheduler.Submit(row, devices,
-                                                std::make_shared<ComparisonWork>(
-                                                    store_, workers_, leases_, std::move(plan))));
-        return Followed<Reactor>{job, OrdersToo(job)};
-      });
-  return reactor.get();
-}
 
 void ComparisonService::Hide(const std::string& owner, v1::Comparison& comparison) const {
   if (owner.empty() || IsCaller(owner) || jobs_.principals.IsOperator(owner)) return;
@@ -83,7 +40,7 @@ grpc::ServerUnaryReactor* ComparisonService::ListComparisons(
       return absl::InvalidArgumentError(absl::StrCat("limit is at most ", kListedMax));
     }
     const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
-    ASSIGN_OR_RETURN(const std::vector<db::ComparisonRow> rows, store_.ListComparisons(limit));
+    ASSIGN_OR_RETURN(const std::vector<db::ComparisonRow> rows, jobs_.store.ListComparisons(limit));
     for (const db::ComparisonRow& row : rows) {
       v1::Comparison& comparison = *response->add_comparisons();
       comparison = ToProto(row);
@@ -99,7 +56,7 @@ grpc::ServerUnaryReactor* ComparisonService::GetComparison(grpc::CallbackServerC
   const auto get = [=, this](const Cancelled& cancelled) -> absl::Status {
     const bool with_rounds = request->with_rounds();
     ASSIGN_OR_RETURN(const ComparisonEvidence evidence,
-                     LoadComparison(store_, request->comparison_id(),
+                     LoadComparison(jobs_.store, request->comparison_id(),
                                     with_rounds ? Samples::kInclude : Samples::kOmit, cancelled));
     *response = ToProto(evidence, with_rounds ? Turns::kInclude : Turns::kOmit);
     Hide(evidence.run.job.owner, *response);

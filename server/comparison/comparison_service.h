@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "server/comparison/comparison_plan.h"
 #include "server/comparison/peer_lease.h"
-#include "server/jobs/job_call.h"
-#include "server/supervision/workers.h"
+#include "server/jobs/job_kinds.h"
 #include "tune/v1/comparison.grpc.pb.h"
 
 namespace tune::server {
@@ -13,12 +11,13 @@ namespace tune::server {
 class ComparisonService : public v1::CompareService::CallbackService {
  public:
   // All must outlive the service.
-  ComparisonService(db::Store& store, Workers& workers, const ComparisonTools& tools,
-                    const JobTools& jobs)
-      : store_(store), workers_(workers), tools_(tools), jobs_(jobs) {}
+  ComparisonService(PeerLeases& leases, const JobTools& jobs) : leases_(leases), jobs_(jobs) {}
 
-  grpc::ServerWriteReactor<v1::ComparisonEvent>* RunComparison(
-      grpc::CallbackServerContext* context, const v1::RunComparisonRequest* request) override;
+  grpc::ServerUnaryReactor* SubmitComparison(grpc::CallbackServerContext* context,
+                                             const v1::SubmitComparisonRequest* request,
+                                             v1::Job* response) override {
+    return SubmitJob(jobs_, db::JobKind::kComparison, context, *request, response);
+  }
   grpc::ServerUnaryReactor* AnswerPeer(grpc::CallbackServerContext* context,
                                        const v1::AnswerPeerRequest* request,
                                        v1::AnswerPeerResponse* response) override;
@@ -32,11 +31,9 @@ class ComparisonService : public v1::CompareService::CallbackService {
  private:
   // From the caller, what was said of kernels of others.
   void Hide(const std::string& owner, v1::Comparison& comparison) const;
-  db::Store& store_;
-  Workers& workers_;
-  const ComparisonTools tools_;
+
+  PeerLeases& leases_;
   const JobTools jobs_;
-  PeerLeases leases_;
 };
 
 }  // namespace tune::server

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/comparison/comparison_work.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <future>
 #include <numeric>
@@ -13,7 +11,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "server/comparison/comparison_convert.h"
-#include "server/comparison/comparison_evidence.h"
 #include "server/comparison/peer_order.h"
 #include "server/supervision/acting_for.h"
 #include "tuner/device/program_checks.h"
@@ -60,15 +57,27 @@ JobWork::End ComparisonWork::Run(JobContext& context) {
   return {.status = run()};
 }
 
-void ComparisonWork::Ended(const absl::Status&) {
-  if (plan_.run.id == 0) return;
-  const absl::StatusOr<ComparisonEvidence> evidence =
-      LoadComparison(store_, plan_.run.id, Samples::kOmit, {});
-  if (!evidence.ok()) {
-    spdlog::error("comparison {} cannot be read: {}", plan_.run.id, evidence.status().ToString());
-    return;
-  }
-  feed_->AddResult(std::make_shared<v1::Comparison>(ToProto(*evidence, Turns::kOmit)));
+JobKind ComparisonKind(const ComparisonTools& tools, db::Store& store, Workers& workers,
+                       PeerLeases& leases, const Principals& principals) {
+  JobKind kind = MakeJobKind<v1::SubmitComparisonRequest>(
+      db::JobKind::kComparison, "a comparison",
+      [tools, &store, &workers, &leases, &principals](
+          const v1::SubmitComparisonRequest& request,
+          const Asker& asker) -> absl::StatusOr<AskedJob> {
+        ASSIGN_OR_RETURN(ComparisonPlan plan,
+                         CheckComparison(request, tools, asker.deadline, asker.cancelled));
+        for (const std::vector<ComparedWorkload>& problem : plan.problems) {
+          for (const ComparedWorkload& one : problem) {
+            RETURN_IF_ERROR(
+                principals.KeepKernel(asker.principal, ToRow(one.workload.named), store));
+          }
+        }
+        AskedJob asked{.subject = plan.Subject(), .devices = plan.device_ids};
+        asked.work = std::make_shared<ComparisonWork>(store, workers, leases, std::move(plan));
+        return asked;
+      });
+  kind.runs_again = false;
+  return kind;
 }
 
 absl::Status ComparisonWork::OpenDevice(JobContext& context) {
@@ -91,6 +100,7 @@ absl::Status ComparisonWork::OpenDevice(JobContext& context) {
   run.target = info_.target;
   run.driver = info_.driver;
   ASSIGN_OR_RETURN(run.id, store_.AddComparison(run));
+  feed_->AddResult(std::make_shared<v1::Comparison>(ToProto(run)));
   random_.seed(run.seed);
   std::vector<bool> measured;
   for (const ComparedWorkload& item : plan_.problems.front()) {
@@ -299,7 +309,6 @@ absl::StatusOr<ComparisonWork::PeerTurn> ComparisonWork::AskPeer(const Candidate
   const auto failed = [](Outcome outcome, const absl::Status& why) {
     return PeerTurn{.report = {.outcome = outcome, .message = std::string(why.message())}};
   };
-  auto event = std::make_shared<v1::ComparisonEvent>();
   absl::StatusOr<v1::PeerOrder> order =
       PeerOrderOf(first.row.problem, first.program.problem, first.program.plan, info_,
                   plan_.run.seed, bench_->policy());
@@ -311,8 +320,7 @@ absl::StatusOr<ComparisonWork::PeerTurn> ComparisonWork::AskPeer(const Candidate
   order->set_number(lease_->Begin(purpose == Purpose::kCheck ? OutputNames(first.program.problem)
                                                              : std::vector<std::string>()));
   const absl::Duration limit = absl::Seconds(order->seconds_max());
-  *event->mutable_order() = *std::move(order);
-  feed_->AddStep(event);
+  feed_->AddStep(std::make_shared<v1::PeerOrder>(*std::move(order)));
   absl::StatusOr<PeerAnswer> answer = lease_->Await(limit, cancelled_);
   if (absl::IsCancelled(answer.status())) return answer.status();
   if (!answer.ok()) {

@@ -11,15 +11,18 @@
 
 #include "absl/status/status.h"
 #include "db/store.h"
+#include "server/access/principals.h"
 #include "server/comparison/comparison_bench.h"
 #include "server/comparison/comparison_plan.h"
 #include "server/comparison/peer_lease.h"
 #include "server/jobs/job.h"
+#include "server/jobs/job_kinds.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
 
-// Not thread-safe: one run.
+// Its steps are v1::PeerOrder; its result is a v1::Comparison without problems. Not thread-safe:
+// one run.
 class ComparisonWork : public JobWork {
  public:
   // All must outlive the work.
@@ -28,11 +31,10 @@ class ComparisonWork : public JobWork {
 
   End Run(JobContext& context) override;
   absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
-  // Its result is the finished comparison, a v1::Comparison without its rounds.
-  void Ended(const absl::Status& status) override;
   std::string Name() const override { return "a comparison"; }
   absl::Duration time_max() const override { return plan_.TimeMax(); }
   size_t source_bytes() const override { return plan_.SourceBytes(); }
+  bool runs_again() const override { return false; }
 
  private:
   // One kernel on the problem that is being measured.
@@ -87,5 +89,9 @@ class ComparisonWork : public JobWork {
   std::mt19937_64 random_;
   Cancelled cancelled_;
 };
+
+// All must outlive the kind.
+JobKind ComparisonKind(const ComparisonTools& tools, db::Store& store, Workers& workers,
+                       PeerLeases& leases, const Principals& principals);
 
 }  // namespace tune::server

@@ -50,7 +50,7 @@ absl::StatusOr<gate::Rules> RulesOf(const v1::GateRules& proto) {
   return rules;
 }
 
-absl::Status CheckRequest(const v1::RunGateRequest& request) {
+absl::Status CheckRequest(const v1::SubmitGateRequest& request) {
   if (request.entries().empty()) return absl::InvalidArgumentError("no kernels to gate");
   if (request.entries_size() > kGateKernelsMax) {
     return absl::InvalidArgumentError(
@@ -146,7 +146,7 @@ size_t GatePlan::SourceBytes() const {
   return bytes;
 }
 
-absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store& store,
+absl::StatusOr<GatePlan> CheckGate(const v1::SubmitGateRequest& request, db::Store& store,
                                    const Devices& devices, absl::Time deadline,
                                    const Cancelled& cancelled, const std::string& name_space) {
   RETURN_IF_ERROR(CheckRequest(request));

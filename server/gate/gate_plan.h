@@ -44,7 +44,7 @@ inline constexpr int kGateKernelsMax = 1000;
 
 // Waits until the devices are known, at most until `deadline`. Every kernel, also one of a
 // baseline, runs as one of `name_space`, which is the caller's.
-absl::StatusOr<GatePlan> CheckGate(const v1::RunGateRequest& request, db::Store& store,
+absl::StatusOr<GatePlan> CheckGate(const v1::SubmitGateRequest& request, db::Store& store,
                                    const Devices& devices, absl::Time deadline,
                                    const Cancelled& cancelled, const std::string& name_space = "");
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -18,6 +19,7 @@
 #include "server/gate/compile_batch.h"
 #include "server/gate/config_choice.h"
 #include "server/gate/gate_bench.h"
+#include "server/gate/gate_convert.h"
 #include "server/supervision/machine_code.h"
 #include "server/workload/workload.h"
 #include "tuner/device/program_checks.h"
@@ -444,6 +446,7 @@ absl::Status GateRun::Go() {
   RETURN_IF_ERROR(CompileVariants());
   RETURN_IF_ERROR(CompileReferences());
   ASSIGN_OR_RETURN(plan_.run.id, store_.AddGateRun(plan_.run));
+  context_.feed().AddResult(std::make_shared<v1::GateRun>(ToProto(plan_.run)));
   RETURN_IF_ERROR(StoreKernels());
   ASSIGN_OR_RETURN(quiet_, context_.Quiet());
   bench_.emplace(*device_, workers_.compilers(),
@@ -469,8 +472,6 @@ std::string ToText(GatePhase phase) {
   switch (phase) {
     case GatePhase::kNone:
       return "";
-    case GatePhase::kWaiting:
-      return "waiting for the device";
     case GatePhase::kCompiling:
       return "compiling";
     case GatePhase::kScreen:

@@ -17,7 +17,6 @@ namespace tune::server {
 // What a run is at. Values are sent: do not renumber.
 enum class GatePhase {
   kNone = 0,
-  kWaiting = 1,  // for its turn on the device
   kCompiling = 2,
   kScreen = 3,    // every kernel
   kConfirm = 4,   // those that the screening flagged

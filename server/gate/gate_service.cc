@@ -2,23 +2,17 @@
 #include "server/gate/gate_service.h"
 
 #include <algorithm>
-#include <deque>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/steady_time.h"
 #include "server/access/discretion.h"
 #include "server/gate/gate_convert.h"
 #include "server/gate/gate_evidence.h"
 #include "server/gate/gate_history.h"
-#include "server/gate/gate_reactor.h"
 #include "server/gate/gate_resample.h"
-#include "server/gate/gate_work.h"
 #include "server/kernels/kernel_source.h"
-#include "server/rpc/grpc_status.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
@@ -27,7 +21,6 @@
 namespace tune::server {
 namespace {
 
-constexpr absl::Duration kCheckCap = absl::Seconds(60);
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kResampledMax = 100000;
@@ -78,55 +71,6 @@ absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& 
 }
 
 }  // namespace
-
-grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* GateService::RunGate(
-    grpc::CallbackServerContext* context) {
-  const absl::Time deadline = SteadyNow() + kCheckCap;
-  // The reactor is there before the request is.
-  auto self = std::make_shared<std::weak_ptr<GateReactor>>();
-  const auto received = [this, self, deadline, principal = tools_.principals.Of(*context)](
-                            absl::StatusOr<v1::RunGateRequest> request) {
-    const std::shared_ptr<GateReactor> reactor = self->lock();
-    if (reactor == nullptr) return;
-    if (!request.ok()) return reactor->End(ToGrpc(request.status()));
-    StartJobCall<GateReactor>(
-        tools_, reactor,
-        [=, this, request = *std::move(request)](
-            const Cancelled& cancelled) -> absl::StatusOr<Followed<GateReactor>> {
-          ASSIGN_OR_RETURN(GatePlan plan, CheckGate(request, store_, devices_, deadline, cancelled,
-                                                    NameSpaceOf(principal)));
-          RETURN_IF_ERROR(KeepKernels(principal, plan));
-          plan.run.job.owner = principal.name;
-          return Submit(std::move(plan));
-        });
-  };
-  const std::shared_ptr<GateReactor> reactor =
-      GateReactor::Make(tools_.ticker, tools_.principals.Of(*context).name, deadline, received);
-  *self = reactor;
-  reactor->Read();
-  return reactor.get();
-}
-
-absl::Status GateService::KeepKernels(const Principal& principal, const GatePlan& plan) {
-  for (const GateSubject& subject : plan.subjects) {
-    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, ToRow(subject.head.named), store_));
-    if (!subject.base) continue;
-    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, ToRow(subject.base->named), store_));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Followed<GateReactor>> GateService::Submit(GatePlan plan) {
-  const db::JobRow row = plan.run.job;
-  const std::vector<std::string> devices = plan.device_ids;
-  const auto work = std::make_shared<GateWork>(store_, workers_, std::move(plan));
-  ASSIGN_OR_RETURN(std::shared_ptr<Job> job, tools_.scheduler.Submit(row, devices, work));
-  const auto make = [job, work](const Feed::News& news, std::deque<v1::GateEvent>& events) {
-    if (!news.ended) *events.emplace_back().mutable_progress() = ToProto(work->Step(*job));
-    for (const Feed::Step& run : news.results) events.emplace_back().mutable_run()->CopyFrom(*run);
-  };
-  return Followed<GateReactor>{job, make};
-}
 
 void GateService::Hide(const db::JobRow& job, v1::GateRun& run) const {
   for (v1::GateKernel& kernel : *run.mutable_kernels()) {

@@ -3,11 +3,7 @@
 
 #include "absl/status/status.h"
 #include "db/store.h"
-#include "server/devices/devices.h"
-#include "server/gate/gate_plan.h"
-#include "server/gate/gate_reactor.h"
-#include "server/jobs/job_call.h"
-#include "server/supervision/workers.h"
+#include "server/jobs/job_kinds.h"
 #include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::server {
@@ -15,11 +11,13 @@ namespace tune::server {
 // Thread-safe.
 class GateService : public v1::GateService::CallbackService {
  public:
-  GateService(db::Store& store, Workers& workers, const Devices& devices, const JobTools& tools)
-      : store_(store), workers_(workers), devices_(devices), tools_(tools) {}
+  explicit GateService(const JobTools& tools) : store_(tools.store), tools_(tools) {}
 
-  grpc::ServerBidiReactor<v1::RunGateRequest, v1::GateEvent>* RunGate(
-      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* SubmitGate(grpc::CallbackServerContext* context,
+                                       const v1::SubmitGateRequest* request,
+                                       v1::Job* response) override {
+    return SubmitJob(tools_, db::JobKind::kGate, context, *request, response);
+  }
   grpc::ServerUnaryReactor* ListGates(grpc::CallbackServerContext* context,
                                       const v1::ListGatesRequest* request,
                                       v1::ListGatesResponse* response) override;
@@ -45,12 +43,8 @@ class GateService : public v1::GateService::CallbackService {
  private:
   // From the caller, what was said of kernels and jobs of others.
   void Hide(const db::JobRow& job, v1::GateRun& run) const;
-  absl::Status KeepKernels(const Principal& principal, const GatePlan& plan);
-  absl::StatusOr<Followed<GateReactor>> Submit(GatePlan plan);
 
   db::Store& store_;
-  Workers& workers_;
-  const Devices& devices_;
   const JobTools tools_;
 };
 

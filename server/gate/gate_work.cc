@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/gate/gate_work.h"
 
-#include <spdlog/spdlog.h>
-
 #include <memory>
-#include <utility>
 
+#include "base/status_macros.h"
 #include "server/gate/gate_convert.h"
-#include "server/gate/gate_evidence.h"
+#include "server/workload/workload.h"
 
 namespace tune::server {
+namespace {
 
-GateStep GateWork::Step(const Job& job) const {
-  std::lock_guard lock(mutex_);
-  GateStep step = step_;
-  if (step.phase != GatePhase::kNone) return step;
-  step.phase = GatePhase::kWaiting;
-  step.message = job.view().row.message;
-  if (step.message.empty()) step.message = ToText(step.phase);
-  return step;
+absl::Status KeepKernels(const Principals& principals, const Principal& principal,
+                         const GatePlan& plan, db::Store& store) {
+  for (const GateSubject& subject : plan.subjects) {
+    RETURN_IF_ERROR(principals.KeepKernel(principal, ToRow(subject.head.named), store));
+    if (!subject.base) continue;
+    RETURN_IF_ERROR(principals.KeepKernel(principal, ToRow(subject.base->named), store));
+  }
+  return absl::OkStatus();
 }
+
+}  // namespace
 
 JobWork::End GateWork::Run(JobContext& context) {
-  feed_ = &context.feed();
-  const auto tell = [this](const GateStep& step) {
-    std::lock_guard lock(mutex_);
-    step_ = step;
+  const auto tell = [&](const GateStep& step) {
+    context.feed().AddStep(std::make_shared<v1::GateProgress>(ToProto(step)));
   };
-  absl::StatusOr<int64_t> id = RunGate(store_, workers_, std::move(plan_), context, tell);
-  if (id.ok()) run_id_ = *id;
-  return {.status = id.status()};
+  return {.status = RunGate(store_, workers_, std::move(plan_), context, tell).status()};
 }
 
-void GateWork::Ended(const absl::Status&) {
-  if (run_id_ == 0) return;
-  const absl::StatusOr<GateEvidence> evidence = LoadEvidence(store_, run_id_, {});
-  if (!evidence.ok()) {
-    spdlog::error("gate run {} cannot be read: {}", run_id_, evidence.status().ToString());
-    return;
-  }
-  feed_->AddResult(
-      std::make_shared<v1::GateRun>(ToProto(*evidence, evidence->verdicts, Rounds::kInclude)));
+JobKind GateKind(db::Store& store, Workers& workers, const Devices& devices,
+                 const Principals& principals) {
+  JobKind kind = MakeJobKind<v1::SubmitGateRequest>(
+      db::JobKind::kGate, "a gate",
+      [&](const v1::SubmitGateRequest& request, const Asker& asker) -> absl::StatusOr<AskedJob> {
+        ASSIGN_OR_RETURN(GatePlan plan, CheckGate(request, store, devices, asker.deadline,
+                                                  asker.cancelled, NameSpaceOf(asker.principal)));
+        RETURN_IF_ERROR(KeepKernels(principals, asker.principal, plan, store));
+        AskedJob asked{.subject = plan.run.job.subject, .devices = plan.device_ids};
+        asked.work = std::make_shared<GateWork>(store, workers, std::move(plan));
+        return asked;
+      });
+  kind.runs_again = false;
+  return kind;
 }
 
 }  // namespace tune::server

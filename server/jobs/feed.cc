@@ -38,9 +38,9 @@ void Feed::End(const absl::Status& status) {
   ++version_;
 }
 
-Feed::Cursor Feed::Now() const {
+std::vector<Feed::Step> Feed::results() const {
   std::lock_guard lock(mutex_);
-  return Cursor{.next_step = step_count_};
+  return results_;
 }
 
 std::optional<Feed::News> Feed::ReadSince(Cursor& cursor) const {

@@ -33,7 +33,7 @@ class Feed {
   // Nothing follows. `status` is what ends the calls of those who follow.
   void End(const absl::Status& status);
 
-  // Where a reader is. A new reader gets the state now, all results, and steps from then on.
+  // Where a reader is. A new reader gets the state now, all results and the newest steps.
   struct Cursor {
     uint64_t version = 0;
     uint64_t next_step = 0;
@@ -45,7 +45,7 @@ class Feed {
     bool ended = false;
     absl::Status status;
   };
-  Cursor Now() const;
+  std::vector<Step> results() const;
   // What is new since the cursor, which is moved on; nothing if nothing is.
   std::optional<News> ReadSince(Cursor& cursor) const;
 

@@ -21,12 +21,13 @@
 
 namespace tune::server {
 
-// `Base` is ServerWriteReactor<Event>, or a ServerBidiReactor that writes events. Thread-safe.
-template <typename Event, typename Base = grpc::ServerWriteReactor<Event>>
-class FeedReactor : public Base, public WatchTicker::Watcher {
+// Thread-safe.
+template <typename Event>
+class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::Watcher {
  public:
-  // Appends the messages of what is new.
-  using MakeEvents = std::function<void(const Feed::News& news, std::deque<Event>& events)>;
+  // Appends the messages of what is new. The call ends with the returned status if the feed has
+  // ended.
+  using MakeEvents = std::function<absl::Status(const Feed::News& news, std::deque<Event>& events)>;
 
   // Lives until gRPC and whoever holds the pointer are done with it.
   static std::shared_ptr<FeedReactor> Make(WatchTicker& ticker) {
@@ -35,38 +36,19 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     return reactor;
   }
 
-  // How the call ends with its feed: well, whatever came of the job, or as the job did.
-  enum class Ends { kWell, kAsTheJob };
-
-  // Sends what the feed has, until it ends. Call once. False if too many follow already, or if the
-  // call is over.
-  bool Follow(int64_t job_id, std::shared_ptr<Feed> feed, MakeEvents make,
-              Ends ends = Ends::kWell) {
+  // Sends what the feed has, until it ends. Call once. The call ends if too many follow already.
+  void Follow(int64_t job_id, std::shared_ptr<Feed> feed, MakeEvents make) {
     std::shared_ptr<FeedReactor> self;
     {
       std::lock_guard lock(mutex_);
-      if (ending_ || done_) return false;
+      if (ending_ || done_) return;
       job_id_ = job_id;
       feed_ = std::move(feed);
-      cursor_ = feed_->Now();
       make_ = std::move(make);
-      ends_ = ends;
       self = self_;
     }
-    if (self != nullptr && !Join(self)) return false;
+    if (self != nullptr) Join(self);
     ticker_.Poke();
-    return true;
-  }
-  // Called once if the client leaves before the end, at once if it has left; must not block.
-  void OnLeave(std::function<void()> leave) {
-    {
-      std::lock_guard lock(mutex_);
-      if (!left_) {
-        leave_ = std::move(leave);
-        return;
-      }
-    }
-    leave();
   }
   // Ends the call now, or when the write in flight is done.
   void End(grpc::Status status) {
@@ -81,14 +63,10 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     }
     this->Finish(status);
   }
-  bool left() const {
-    std::lock_guard lock(mutex_);
-    return left_;
-  }
   // The client has left, or the call was refused: nobody will get what is being made for it.
   bool over() const {
     std::lock_guard lock(mutex_);
-    return left_ || ending_;
+    return ending_;
   }
   // Whose share of the watches it is in; call before Follow. A plain watcher's of nobody without.
   void Claim(WatchClaim claim) {
@@ -106,7 +84,6 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
   }
   void Tick() override {
     if (const absl::Status standing = CheckStanding(); !standing.ok()) {
-      Leave();
       return End(ToGrpc(standing));
     }
     const absl::Status read = Contained([this] { ReadFeed(); });
@@ -119,7 +96,7 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
       std::lock_guard lock(mutex_);
       if (!ending_) {
         end_status_ = grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                                   "the daemon is stopping; a sweep goes on when it starts again");
+                                   "the daemon is stopping; the job goes on when it starts again");
       }
       ending_ = true;
     }
@@ -137,17 +114,13 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     }
     Proceed();
   }
-  void OnCancel() override {
-    Leave();
-    End(grpc::Status::CANCELLED);
-  }
+  void OnCancel() override { End(grpc::Status::CANCELLED); }
   void OnDone() override {
     std::shared_ptr<FeedReactor> self;
     {
       std::lock_guard lock(mutex_);
       done_ = true;
       self = std::move(self_);
-      leave_ = nullptr;
       feed_ = nullptr;
       make_ = nullptr;
       standing_ = nullptr;
@@ -155,14 +128,9 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
     ticker_.Remove(this);
   }
 
- protected:
+ private:
   explicit FeedReactor(WatchTicker& ticker) : ticker_(ticker), standing_(CallStanding::Current()) {}
-  // Is ticked from now on, also before it follows a feed. False if too many are: the call ends.
-  bool Join(const std::shared_ptr<FeedReactor>& self) {
-    {
-      std::lock_guard lock(mutex_);
-      if (std::exchange(joined_, true)) return true;
-    }
+  void Join(const std::shared_ptr<FeedReactor>& self) {
     const absl::Status added = ticker_.Add(self);
     if (!added.ok()) End(ToGrpc(added));
     bool done = false;
@@ -171,38 +139,17 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
       done = done_;
     }
     if (done) ticker_.Remove(this);  // the client left meanwhile
-    return added.ok();
   }
-  // Of a class derived from this one: as Make.
-  template <typename Derived>
-  static std::shared_ptr<Derived> Own(Derived* derived) {
-    std::shared_ptr<Derived> reactor(derived);
-    reactor->self_ = reactor;
-    return reactor;
-  }
-
- private:
   // Makes messages of what is new. Nothing while the last ones are on their way.
   void ReadFeed() {
     std::lock_guard lock(mutex_);
     if (writing_ || ending_ || feed_ == nullptr) return;
     const std::optional<Feed::News> news = feed_->ReadSince(cursor_);
     if (!news) return;
-    make_(*news, waiting_);
-    if (news->ended) {
-      ending_ = true;
-      if (ends_ == Ends::kAsTheJob) end_status_ = ToGrpc(news->status);
-    }
-  }
-  void Leave() {
-    std::function<void()> leave;
-    {
-      std::lock_guard lock(mutex_);
-      left_ = true;
-      leave = std::exchange(leave_, nullptr);
-      if (finished_) leave = nullptr;
-    }
-    if (leave) leave();
+    const absl::Status end = make_(*news, waiting_);
+    if (!news->ended) return;
+    ending_ = true;
+    end_status_ = ToGrpc(end);
   }
   absl::Status CheckStanding() const {
     Standing standing;
@@ -247,12 +194,8 @@ class FeedReactor : public Base, public WatchTicker::Watcher {
   std::shared_ptr<Feed> feed_;
   Feed::Cursor cursor_;
   MakeEvents make_;
-  Ends ends_ = Ends::kWell;
   std::deque<Event> waiting_;  // of one reading
-  std::function<void()> leave_;
   Standing standing_;
-  bool joined_ = false;
-  bool left_ = false;
   bool writing_ = false;
   bool ending_ = false;    // nothing more is read from the feed
   bool finished_ = false;  // Finish was called

@@ -17,6 +17,7 @@
 #include "db/job.h"
 #include "server/jobs/feed.h"
 #include "server/supervision/compile_pool.h"
+#include "tune/v1/job.pb.h"
 
 namespace tune::server {
 
@@ -45,6 +46,12 @@ class JobWork {
   virtual absl::Status Store(const db::JobRow& row) = 0;
   // The job has ended, also one that never ran, and everybody may know.
   virtual void Ended(const absl::Status& /*status*/) {}
+  // Adds news of the job to an event; by default each step and result as it is. The calling thread
+  // acts for the caller who sees it.
+  virtual void AddNews(const Feed::News& news, v1::JobEvent& event) const {
+    for (const Feed::Step& step : news.steps) event.add_results()->PackFrom(*step);
+    for (const Feed::Step& result : news.results) event.add_results()->PackFrom(*result);
+  }
   // How others that wait name it: "sweep 3", "a gate".
   virtual std::string Name() const = 0;
   // Why it waits for a device that it may run on, be that free: "device cuda:0 is quarantined";
@@ -54,6 +61,8 @@ class JobWork {
   virtual size_t source_bytes() const { return 0; }
   // Can it go on after it was stopped?
   virtual bool resumable() const { return false; }
+  // May the next daemon run it once more from its start, if this one stops it?
+  virtual bool runs_again() const { return true; }
   // It may run so long; then it is asked to stop.
   virtual absl::Duration time_max() const { return absl::Hours(1); }
 };

@@ -17,6 +17,7 @@
 #include "server/jobs/left_job.h"
 #include "server/rpc/error_detail.h"
 #include "server/rpc/unary.h"
+#include "server/supervision/acting_for.h"
 #include "server/wire/nouns.h"
 
 namespace tune::server {
@@ -25,47 +26,55 @@ namespace {
 constexpr uint32_t kListed = 50;
 constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kNamed = 5;  // where one is asked for that there is not
+constexpr size_t kListBytesMax = 16 << 20;
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
 constexpr uint32_t kCancelledMax = 100000;  // of one owner: a queue has no more
 
-// Cancels one that no scheduler has, if it is unfinished.
-absl::Status EndLeft(int64_t id, db::Store& store, const Scheduler& scheduler) {
-  ASSIGN_OR_RETURN(db::JobRow row, store.GetJob(id));
+// As what somebody watches a job of `owner`.
+WatchClaim ClaimOf(const Principal& principal, const std::string& owner) {
+  WatchClaim claim{.principal = principal.name};
+  if (!owner.empty() && principal.name == owner) claim.kind = WatchClaim::Kind::kOwner;
+  if (principal.role == db::Role::kOperator) claim.kind = WatchClaim::Kind::kOperator;
+  return claim;
+}
+
+absl::Status CancelLeft(const JobTools& tools, int64_t id) {
+  ASSIGN_OR_RETURN(db::JobRow row, tools.store.GetJob(id));
   if (db::IsFinished(row.state)) return absl::OkStatus();
-  if (!scheduler.IsOlder(row)) {
+  if (!tools.scheduler.IsOlder(row)) {
     return absl::UnavailableError(
         absl::StrCat("job ", id, " is being queued or is just ending; try again"));
   }
+  const JobKind& kind = KindOf(tools.kinds, row.kind);
+  if (kind.cancel_left) return kind.cancel_left(row);
   row.state = db::JobState::kCancelled;
   row.message.clear();
   row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  return store.UpdateJob(row);
+  return tools.store.UpdateJob(row);
 }
 
-absl::StatusOr<JobView> EndLeftJob(int64_t id, db::Store& store, const Scheduler& scheduler) {
-  RETURN_IF_ERROR(EndLeft(id, store, scheduler));
-  ASSIGN_OR_RETURN(db::JobRow row, store.GetJob(id));
+absl::StatusOr<JobView> CancelOne(const JobTools& tools, int64_t id, absl::Time deadline) {
+  absl::StatusOr<JobView> view = tools.scheduler.Cancel(id, deadline);
+  if (!absl::IsNotFound(view.status())) return view;
+  RETURN_IF_ERROR(CancelLeft(tools, id));
+  ASSIGN_OR_RETURN(db::JobRow row, tools.store.GetJob(id));
   return JobView{.row = std::move(row)};
 }
 
 }  // namespace
 
-CancelledJobs CancelJobsOf(const std::string& owner, db::Store& store, Scheduler& scheduler,
-                           absl::Time deadline) {
+CancelledJobs CancelJobsOf(const std::string& owner, const JobTools& tools, absl::Time deadline) {
   CancelledJobs cancelled;
   const absl::StatusOr<std::vector<db::JobRow>> rows =
-      store.ListJobs({.unfinished = true, .owner = owner, .limit = kCancelledMax});
+      tools.store.ListJobs({.unfinished = true, .owner = owner, .limit = kCancelledMax});
   if (!rows.ok()) {
     cancelled.errors.emplace_back(rows.status().message());
     return cancelled;
   }
   // None of them begins while others are being ended.
-  for (const db::JobRow& row : *rows) scheduler.BeginCancel(row.id);
+  for (const db::JobRow& row : *rows) tools.scheduler.BeginCancel(row.id);
   for (const db::JobRow& row : *rows) {
-    absl::StatusOr<JobView> view = scheduler.Cancel(row.id, deadline);
-    if (absl::IsNotFound(view.status())) {
-      view = EndLeftJob(row.id, store, scheduler);
-    }
+    absl::StatusOr<JobView> view = CancelOne(tools, row.id, deadline);
     if (view.ok()) {
       cancelled.jobs.push_back(*std::move(view));
     } else {
@@ -73,12 +82,6 @@ CancelledJobs CancelJobsOf(const std::string& owner, db::Store& store, Scheduler
     }
   }
   return cancelled;
-}
-
-v1::Job ToProto(const JobView& view) {
-  auto proto = Encoded<v1::Job>(view.row, {"deaths"});
-  if (view.waiting) proto.set_state(v1::JOB_STATE_WAITING);
-  return proto;
 }
 
 // Jobs of operators are of kernels that all share.
@@ -90,6 +93,47 @@ v1::Job JobService::Told(const JobView& view) const {
   v1::Job job = ToProto(view);
   if (!SeesWords(view.row.owner)) HideWords(view.row.owner, job);
   return job;
+}
+
+bool JobService::SeesResults(const db::JobRow& job) const {
+  return KindOf(tools_.kinds, job.kind).is_public || IsCaller(job.owner);
+}
+
+v1::JobEvent JobService::EventOf(const Job& job, const Feed::News& news) const {
+  v1::JobEvent event;
+  const JobView view = job.view();
+  *event.mutable_job() = Told(view);
+  if (view.row.state == db::JobState::kFailed) {
+    event.set_error_code(static_cast<int32_t>(news.status.code()));
+  }
+  if (SeesResults(view.row)) job.work().AddNews(news, event);
+  return event;
+}
+
+absl::StatusOr<v1::JobEvent> JobService::StoredEvent(const JobView& view) const {
+  v1::JobEvent event;
+  if (SeesResults(view.row)) {
+    ASSIGN_OR_RETURN(const std::string stored, store_.JobEnd(view.row.id));
+    if (!event.ParseFromString(stored)) {
+      return absl::DataLossError(
+          absl::StrCat("job ", view.row.id, ": its stored results cannot be parsed"));
+    }
+    const JobKind& kind = KindOf(tools_.kinds, view.row.kind);
+    if (kind.find_results) RETURN_IF_ERROR(kind.find_results(view.row, event));
+  }
+  *event.mutable_job() = Told(view);
+  return event;
+}
+
+absl::StatusOr<v1::Job> JobService::WithResults(const JobView& view) const {
+  v1::JobEvent event;
+  if (const std::shared_ptr<Job> job = tools_.scheduler.Find(view.row.id)) {
+    event = EventOf(*job, {.results = job->feed().results()});
+  } else {
+    ASSIGN_OR_RETURN(event, StoredEvent(view));
+  }
+  event.mutable_job()->mutable_results()->Swap(event.mutable_results());
+  return std::move(*event.mutable_job());
 }
 
 JobView JobService::Look(db::JobRow row) const {
@@ -135,8 +179,15 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                                       .unfinished = request->unfinished(),
                                       .owner = request->owner(),
                                       .limit = limit}));
+    size_t bytes = 0;
     for (db::JobRow& row : rows) {
-      *response->add_jobs() = Told(Look(std::move(row)));
+      const JobView view = Look(std::move(row));
+      v1::Job& job = *response->add_jobs();
+      job = Told(view);
+      if (!request->with_results() || bytes > kListBytesMax) continue;
+      // A job whose results cannot be read is listed without them.
+      if (absl::StatusOr<v1::Job> with = WithResults(view); with.ok()) job = *std::move(with);
+      bytes += job.ByteSizeLong();
     }
     return absl::OkStatus();
   });
@@ -146,20 +197,26 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
                                              const v1::GetJobRequest* request, v1::Job* response) {
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const JobView view, Look(request->job_id()));
-    *response = Told(view);
+    if (!request->with_results()) {
+      *response = Told(view);
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(*response, WithResults(view));
     return absl::OkStatus();
   });
 }
 
 absl::Status JobService::Watch(int64_t id, const Principal& principal,
-                               FeedReactor<v1::Job>& reactor) const {
+                               FeedReactor<v1::JobEvent>& reactor) const {
   if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) {
     reactor.Claim(ClaimOf(principal, job->owner()));
     reactor.Follow(id, job->SharedFeed(job),
-                   [job, sees_words = SeesWords(job->owner())](const Feed::News&,
-                                                               std::deque<v1::Job>& events) {
-                     v1::Job& event = events.emplace_back(ToProto(job->view()));
-                     if (!sees_words) HideWords(job->owner(), event);
+                   [this, job, caller = ActingFor::Current()](const Feed::News& news,
+                                                              std::deque<v1::JobEvent>& events) {
+                     const ActingFor acting(caller);
+                     events.push_back(EventOf(*job, news));
+                     // Unfinished, it is left to the next daemon.
+                     return db::IsFinished(job->view().row.state) ? absl::OkStatus() : news.status;
                    });
     return absl::OkStatus();
   }
@@ -170,17 +227,19 @@ absl::Status JobService::Watch(int64_t id, const Principal& principal,
   }
   auto feed = std::make_shared<Feed>();
   feed->End(absl::OkStatus());
+  ASSIGN_OR_RETURN(v1::JobEvent event, StoredEvent(view));
   reactor.Claim(ClaimOf(principal, view.row.owner));
   reactor.Follow(id, std::move(feed),
-                 [job = Told(view)](const Feed::News&, std::deque<v1::Job>& events) {
-                   events.push_back(job);
+                 [event = std::move(event)](const Feed::News&, std::deque<v1::JobEvent>& events) {
+                   events.push_back(event);
+                   return absl::OkStatus();
                  });
   return absl::OkStatus();
 }
 
-grpc::ServerWriteReactor<v1::Job>* JobService::WatchJob(grpc::CallbackServerContext* context,
-                                                        const v1::WatchJobRequest* request) {
-  const auto reactor = FeedReactor<v1::Job>::Make(tools_.ticker);
+grpc::ServerWriteReactor<v1::JobEvent>* JobService::WatchJob(grpc::CallbackServerContext* context,
+                                                             const v1::WatchJobRequest* request) {
+  const auto reactor = FeedReactor<v1::JobEvent>::Make(tools_.ticker);
   const absl::Status queued =
       tools_.executors.reads
           .Run([this, reactor, id = request->job_id(), principal = tools_.principals.Of(*context)] {
@@ -200,13 +259,8 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const JobView asked, Look(request->job_id()));
     RETURN_IF_ERROR(CheckMayCancel(principal, asked.row));
-    absl::StatusOr<JobView> view = tools_.scheduler.Cancel(request->job_id(), deadline);
-    if (absl::IsNotFound(view.status())) {
-      RETURN_IF_ERROR(EndLeft(request->job_id(), store_, tools_.scheduler));
-      view = Look(request->job_id());
-    }
-    RETURN_IF_ERROR(view.status());
-    *response = ToProto(*view);
+    ASSIGN_OR_RETURN(const JobView view, CancelOne(tools_, request->job_id(), deadline));
+    *response = ToProto(view);
     return absl::OkStatus();
   });
 }
@@ -221,7 +275,7 @@ grpc::ServerUnaryReactor* JobService::CancelJobs(grpc::CallbackServerContext* co
   }
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
     RETURN_IF_ERROR(CheckMayCancelJobsOf(principal, request->owner()));
-    CancelledJobs cancelled = CancelJobsOf(request->owner(), store_, tools_.scheduler, deadline);
+    CancelledJobs cancelled = CancelJobsOf(request->owner(), tools_, deadline);
     spdlog::info("{} cancelled {} jobs of {}", principal.name, cancelled.jobs.size(),
                  request->owner());
     for (const JobView& view : cancelled.jobs) *response->add_jobs() = ToProto(view);

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "db/store.h"
-#include "server/jobs/job_call.h"
+#include "server/jobs/feed_reactor.h"
+#include "server/jobs/job_kinds.h"
 #include "tune/v1/job.grpc.pb.h"
 
 namespace tune::server {
-
-v1::Job ToProto(const JobView& view);
 
 struct CancelledJobs {
   std::vector<JobView> jobs;
@@ -19,23 +18,22 @@ struct CancelledJobs {
 };
 // Ends all jobs of an owner that wait or run, those that wait first. Returns once they have ended,
 // at the latest at `deadline`.
-CancelledJobs CancelJobsOf(const std::string& owner, db::Store& store, Scheduler& scheduler,
-                           absl::Time deadline);
+CancelledJobs CancelJobsOf(const std::string& owner, const JobTools& tools, absl::Time deadline);
 
 // Thread-safe.
 class JobService : public v1::JobService::CallbackService {
  public:
   // `owner`: the process that has the store, if it is another.
-  JobService(db::Store& store, const JobTools& tools, std::string owner)
-      : store_(store), tools_(tools), owner_(std::move(owner)) {}
+  JobService(const JobTools& tools, std::string owner)
+      : store_(tools.store), tools_(tools), owner_(std::move(owner)) {}
 
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
                                      v1::ListJobsResponse* response) override;
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
                                    const v1::GetJobRequest* request, v1::Job* response) override;
-  grpc::ServerWriteReactor<v1::Job>* WatchJob(grpc::CallbackServerContext* context,
-                                              const v1::WatchJobRequest* request) override;
+  grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* context,
+                                                   const v1::WatchJobRequest* request) override;
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::Job* response) override;
@@ -53,8 +51,16 @@ class JobService : public v1::JobService::CallbackService {
   v1::Job Told(const JobView& view) const;
   // "the newest: 12, 11".
   std::string NewestJobs() const;
+  // Does the caller see what a job finds?
+  bool SeesResults(const db::JobRow& job) const;
+  // An event of a live job, and of a stored one with all that it found.
+  v1::JobEvent EventOf(const Job& job, const Feed::News& news) const;
+  absl::StatusOr<v1::JobEvent> StoredEvent(const JobView& view) const;
+  // With what it has found so far.
+  absl::StatusOr<v1::Job> WithResults(const JobView& view) const;
   // What WatchJob follows.
-  absl::Status Watch(int64_t id, const Principal& principal, FeedReactor<v1::Job>& reactor) const;
+  absl::Status Watch(int64_t id, const Principal& principal,
+                     FeedReactor<v1::JobEvent>& reactor) const;
 
   db::Store& store_;
   const JobTools tools_;

@@ -17,14 +17,13 @@ inline db::JobRow AsLeft(db::JobRow row, const std::string& owner) {
   if (db::IsFinished(row.state)) return row;
   if (!owner.empty()) {
     row.message = absl::StrCat("in ", owner);
-  } else if (row.kind == db::JobKind::kSweep) {
+  } else {
     row.state = db::JobState::kQueued;
     row.message =
-        "interrupted; the same command again goes on from its trials, and a daemon takes up what a "
-        "daemon began";
-  } else {
-    row.state = db::JobState::kFailed;
-    row.message = kEndedUnfinished;
+        row.kind == db::JobKind::kSweep
+            ? "interrupted; the same command again goes on from its trials, and a daemon takes up "
+              "what a daemon began"
+            : "interrupted; a daemon takes up what a daemon began";
   }
   return row;
 }

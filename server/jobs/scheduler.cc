@@ -111,11 +111,13 @@ void Scheduler::CountEarlier() {
 
 absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
                                                        std::vector<std::string> devices,
-                                                       std::shared_ptr<JobWork> work) {
+                                                       std::shared_ptr<JobWork> work,
+                                                       const std::string& request) {
   ASSIGN_OR_RETURN(const Place place, TakePlace(row.owner, work->source_bytes()));
   row.device_id = devices.front();
   row.created_unix_ms = absl::ToUnixMillis(absl::Now());
-  ASSIGN_OR_RETURN(row.id, store_.AddJob(row));
+  // A job of a tunectl ends with it.
+  ASSIGN_OR_RETURN(row.id, store_.AddJob(row, options_.embedded ? "" : request));
   std::shared_ptr<Job> job =
       Enqueue(std::make_shared<Job>(std::move(row), std::move(devices), std::move(work)));
   if (job == nullptr) return Stopping();
@@ -192,12 +194,20 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
   }
   if (end.interrupted && job->control.cancelled) end.status = absl::CancelledError("cancelled");
   end.status = TrueStatus(*job, end.status);
-  if (end.interrupted && job->work().resumable() && !job->control.cancelled) {
+  if (GoesOn(*job, end)) {
     PutBack(job, end);
   } else {
     Finish(job, end);
   }
   end.remains.reset();
+}
+
+bool Scheduler::GoesOn(const Job& job, const JobWork::End& end) const {
+  if (job.control.cancelled) return false;
+  if (end.interrupted && job.work().resumable()) return true;
+  if (end.status.ok() || job.control.overdue || options_.embedded) return false;
+  std::lock_guard lock(mutex_);
+  return stopping_ && (job.work().runs_again() || job.view().row.started_unix_ms == 0);
 }
 
 absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) const {
@@ -340,7 +350,7 @@ void Scheduler::Finish(const std::shared_ptr<Job>& job, const JobWork::End& end)
 
 bool Scheduler::TryEnd(Unstored& ended) {
   Job& job = *ended.job;
-  const absl::Status stored = StoreRow(job, ended.row);
+  const absl::Status stored = StoreEnd(ended);
   if (IsWorthAnotherTry(stored)) {
     const std::string message =
         absl::StrCat("ended, but that is not stored yet: ", stored.message());
@@ -361,6 +371,21 @@ bool Scheduler::TryEnd(Unstored& ended) {
   row.message = absl::StrCat("it ended, but that could not be stored: ", stored.message());
   Forget(job, row, absl::Status(stored.code(), row.message));
   return true;
+}
+
+// A sweep has what it found in its own tables.
+absl::Status Scheduler::StoreEnd(const Unstored& ended) {
+  v1::JobEvent event;
+  for (const Feed::Step& result : ended.job->feed().results()) {
+    event.add_results()->PackFrom(*result);
+  }
+  if (ended.row.state == db::JobState::kFailed) {
+    event.set_error_code(static_cast<int32_t>(ended.status.code()));
+  }
+  if (ended.row.kind != db::JobKind::kSweep && event.ByteSizeLong() > 0) {
+    RETURN_IF_ERROR(store_.PutJobEnd(ended.row.id, event.SerializeAsString()));
+  }
+  return StoreRow(*ended.job, ended.row);
 }
 
 void Scheduler::StoreLoop() {

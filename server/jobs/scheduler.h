@@ -92,9 +92,10 @@ class Scheduler {
   absl::StatusOr<Place> TakePlace(const std::string& owner, size_t source_bytes = 0);
   static constexpr size_t kSourceBytesMax = size_t{64} << 20;
 
-  // Stores a job and queues it. Durable when it returns.
+  // Stores a job with its request and queues it. Durable when it returns.
   absl::StatusOr<std::shared_ptr<Job>> Submit(db::JobRow row, std::vector<std::string> devices,
-                                              std::shared_ptr<JobWork> work);
+                                              std::shared_ptr<JobWork> work,
+                                              const std::string& request = "");
   // Queues a job that is stored. Null if the daemon stops.
   std::shared_ptr<Job> Enqueue(std::shared_ptr<Job> job);
 
@@ -189,12 +190,15 @@ class Scheduler {
   }
   // CANCELLED is what a user did; else it is said who ended the job.
   absl::Status TrueStatus(const Job& job, const absl::Status& status) const;
+  // Is a job that did not end well to be run again: by this daemon, or by the next?
+  bool GoesOn(const Job& job, const JobWork::End& end) const;
   // Stores how a job ended, then tells it. What the disk does not take is left to StoreLoop.
   void Finish(const std::shared_ptr<Job>& job, const JobWork::End& end);
   // Puts a job that was interrupted back; it is not run again where the daemon stops.
   void PutBack(const std::shared_ptr<Job>& job, const JobWork::End& end);
   // True once nothing is left to do: the end is told, or that it never can be stored.
   bool TryEnd(Unstored& ended);
+  absl::Status StoreEnd(const Unstored& ended);
   // Waits out a full or failing disk for the jobs that ended, until the daemon stops.
   void StoreLoop();
   // The daemon stops before an end could be stored, so nobody is told of that end.

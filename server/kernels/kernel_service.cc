@@ -126,9 +126,10 @@ grpc::ServerWriteReactor<v1::CheckKernelEvent>* KernelService::CheckKernel(
     for (const Feed::Step& response : news.results) {
       events.emplace_back().mutable_response()->CopyFrom(*response);
     }
+    return news.status;
   };
   reactor->Claim({.kind = WatchClaim::Kind::kCarrier});  // checks_ bounds them
-  reactor->Follow(0, feed, make, Reactor::Ends::kAsTheJob);
+  reactor->Follow(0, feed, make);
   return reactor.get();
 }
 

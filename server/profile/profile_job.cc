@@ -37,6 +37,22 @@ bool CannotRun(const absl::Status& status) {
 
 }  // namespace
 
+JobKind ProfileKind(const ProfileTools& tools, const Principals& principals) {
+  return MakeJobKind<v1::SubmitProfileRequest>(
+      db::JobKind::kProfile, "a profile",
+      [tools, &principals](const v1::SubmitProfileRequest& request,
+                           const Asker& asker) -> absl::StatusOr<AskedJob> {
+        const std::string name_space = NameSpaceOf(asker.principal);
+        const auto profile = std::make_shared<ProfileJob>(tools, request, name_space);
+        RETURN_IF_ERROR(profile->Check(asker.deadline, asker.cancelled));
+        const Workload& workload = profile->workload();
+        RETURN_IF_ERROR(principals.KeepKernel(asker.principal, ToRow(workload.named), tools.store));
+        return AskedJob{.subject = NameIn(name_space, workload.Subject()),
+                        .devices = workload.device.ids,
+                        .work = profile};
+      });
+}
+
 absl::Status ProfileJob::Check(absl::Time deadline, const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckRequest());
   ASSIGN_OR_RETURN(workload_, ResolveWorkload(WorkloadOf(request_, name_space_), tools_.catalogue,

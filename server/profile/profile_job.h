@@ -11,8 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "db/store.h"
+#include "server/access/principals.h"
 #include "server/devices/devices.h"
 #include "server/jobs/job.h"
+#include "server/jobs/job_kinds.h"
 #include "server/kernels/catalogue.h"
 #include "server/records/record_book.h"
 #include "server/supervision/workers.h"
@@ -30,6 +32,9 @@ struct ProfileTools {
   RecordBook& records;
 };
 
+// All must outlive the kind.
+JobKind ProfileKind(const ProfileTools& tools, const Principals& principals);
+
 inline constexpr uint32_t kProfiledMax = 32;  // configs of one request
 
 // Not thread-safe: one run.
@@ -37,13 +42,13 @@ class ProfileJob : public JobWork {
  public:
   // All must outlive the job.
   // `name_space`: of a kernel that the request brings.
-  ProfileJob(const ProfileTools& tools, v1::RunProfileRequest request,
+  ProfileJob(const ProfileTools& tools, v1::SubmitProfileRequest request,
              const std::string& name_space = "")
       : tools_(tools),
         request_(std::move(request)),
         name_space_(request_.has_kernel_source() ? name_space : "") {}
 
-  // What is to be profiled. See RunProfile in profile.proto for errors.
+  // What is to be profiled. See SubmitProfile in profile.proto for errors.
   absl::Status Check(absl::Time deadline, const Cancelled& cancelled);
   const Workload& workload() const { return workload_; }
 
@@ -83,7 +88,7 @@ class ProfileJob : public JobWork {
   bool Runs(const Item& item) const { return item.profile.outcome == Outcome::kOk; }
 
   const ProfileTools tools_;
-  const v1::RunProfileRequest request_;
+  const v1::SubmitProfileRequest request_;
   const std::string name_space_;
 
   Workload workload_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "server/jobs/job_call.h"
-#include "server/profile/profile_job.h"
+#include "server/devices/devices.h"
+#include "server/jobs/job_kinds.h"
 #include "tune/v1/profile.grpc.pb.h"
 
 namespace tune::server {
@@ -10,21 +10,28 @@ namespace tune::server {
 // Thread-safe.
 class ProfileService : public v1::ProfileService::CallbackService {
  public:
-  ProfileService(const ProfileTools& tools, const JobTools& jobs) : tools_(tools), jobs_(jobs) {}
+  // All must outlive the service.
+  ProfileService(const Devices& devices, const JobTools& jobs) : devices_(devices), jobs_(jobs) {}
 
-  grpc::ServerWriteReactor<v1::ProfileEvent>* RunProfile(
-      grpc::CallbackServerContext* context, const v1::RunProfileRequest* request) override;
+  grpc::ServerUnaryReactor* SubmitProfile(grpc::CallbackServerContext* context,
+                                          const v1::SubmitProfileRequest* request,
+                                          v1::Job* response) override {
+    return SubmitJob(jobs_, db::JobKind::kProfile, context, *request, response);
+  }
   grpc::ServerUnaryReactor* ListProfiles(grpc::CallbackServerContext* context,
                                          const v1::ListProfilesRequest* request,
                                          v1::ListProfilesResponse* response) override;
-  grpc::ServerWriteReactor<v1::CalibrateEvent>* Calibrate(
-      grpc::CallbackServerContext* context, const v1::CalibrateRequest* request) override;
+  grpc::ServerUnaryReactor* SubmitCalibration(grpc::CallbackServerContext* context,
+                                              const v1::SubmitCalibrationRequest* request,
+                                              v1::Job* response) override {
+    return SubmitJob(jobs_, db::JobKind::kCalibration, context, *request, response);
+  }
   grpc::ServerUnaryReactor* GetCalibration(grpc::CallbackServerContext* context,
                                            const v1::GetCalibrationRequest* request,
                                            v1::Calibration* response) override;
 
  private:
-  const ProfileTools tools_;
+  const Devices& devices_;
   const JobTools jobs_;
 };
 

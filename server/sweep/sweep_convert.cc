@@ -86,8 +86,7 @@ v1::Sweep ToProto(const SweepView& view) {
   proto.mutable_budget()->set_seconds(view.row.budget_seconds);
   ProgressToProto(view.progress, *proto.mutable_progress());
   if (view.result) {
-    ResultToProto(*view.result, view.figures ? *view.figures : FiguresOf(*view.result),
-                  *proto.mutable_result());
+    ResultToProto(*view.result, FiguresOf(*view.result), *proto.mutable_result());
   }
   SearchToProto(view, proto);
   proto.set_confirm_seconds_max(ConfirmSecondsMax(view.row));

@@ -3,7 +3,7 @@
 
 #include "db/store.h"
 #include "server/devices/devices.h"
-#include "server/jobs/job_call.h"
+#include "server/jobs/job_kinds.h"
 #include "server/kernels/catalogue.h"
 #include "server/kernels/space_solver.h"
 #include "server/sweep/sweeps.h"
@@ -26,17 +26,9 @@ class SweepService : public v1::SweepService::CallbackService {
   grpc::ServerUnaryReactor* SubmitSweep(grpc::CallbackServerContext* context,
                                         const v1::SubmitSweepRequest* request,
                                         v1::Sweep* response) override;
-  grpc::ServerWriteReactor<v1::SweepEvent>* WatchSweep(
-      grpc::CallbackServerContext* context, const v1::WatchSweepRequest* request) override;
-  grpc::ServerUnaryReactor* CancelSweep(grpc::CallbackServerContext* context,
-                                        const v1::CancelSweepRequest* request,
-                                        v1::Sweep* response) override;
   grpc::ServerUnaryReactor* GetSweep(grpc::CallbackServerContext* context,
                                      const v1::GetSweepRequest* request,
                                      v1::Sweep* response) override;
-  grpc::ServerUnaryReactor* ListSweeps(grpc::CallbackServerContext* context,
-                                       const v1::ListSweepsRequest* request,
-                                       v1::ListSweepsResponse* response) override;
   grpc::ServerWriteReactor<v1::Trial>* ListTrials(grpc::CallbackServerContext* context,
                                                   const v1::ListTrialsRequest* request) override;
 

@@ -104,8 +104,6 @@ struct SweepView {
   std::string end_message;                // the same for people; empty while it runs
   SweepProgress progress;
   std::optional<SweepResult> result;
-  // Of a result whose trials have no samples any more: what was concluded while they had them.
-  std::optional<SweepFigures> figures;
 };
 
 }  // namespace tune::server

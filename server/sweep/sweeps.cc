@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/access/discretion.h"
 #include "server/jobs/left_job.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
@@ -24,11 +25,10 @@ constexpr uint32_t kLookedThrough = 100;
 constexpr size_t kNamed = 5;
 constexpr int kPutBackMax = 3;
 
-// A list of a thousand sweeps has no use for them.
-void DropSamples(SweepResult& result) {
-  result.best.measurement.samples_ns = {};
-  if (result.default_trial) result.default_trial->measurement.samples_ns = {};
-  for (Trial& tie : result.ties) tie.measurement.samples_ns = {};
+void AddSweep(const SweepView& view, v1::JobEvent& event) {
+  v1::Sweep sweep = ToProto(view);
+  HideUnlessSeen(view.row.name_space, sweep);
+  event.add_results()->PackFrom(sweep);
 }
 
 // How the search of a sweep was asked for.
@@ -110,6 +110,16 @@ absl::Status SweepWork::Store(const db::JobRow& row) {
 
 void SweepWork::Ended(const absl::Status&) { sweeps_.Forget(view()); }
 
+void SweepWork::AddNews(const Feed::News& news, v1::JobEvent& event) const {
+  const SweepView view = this->view();
+  AddSweep(view, event);
+  for (const Feed::Step& step : news.steps) {
+    v1::Trial trial = static_cast<const v1::Trial&>(*step);
+    HideUnlessSeen(view.row.name_space, trial);
+    event.add_results()->PackFrom(trial);
+  }
+}
+
 std::string SweepWork::Name() const {
   std::lock_guard lock(mutex_);
   return absl::StrCat("sweep ", view_.row.id);
@@ -144,7 +154,7 @@ absl::Status Sweeps::Inherit() {
       view->interrupted = true;
       view->row.job.message = kInterrupted;
       RETURN_IF_ERROR(EndFromTrials(*view));
-    } else if (!options_.embedded && MayRunAgain(row)) {
+    } else if (!options_.left.embedded && MayRunAgain(row)) {
       view->row = row;
       left.push_back(*std::move(view));
     }
@@ -224,20 +234,8 @@ absl::Status Sweeps::EndFromTrials(SweepView& view) {
 }
 
 bool Sweeps::MayRunAgain(db::SweepRow& row) {
-  // One that a daemon stopped in order is queued again, unless the disk was full.
-  if (row.job.state == db::JobState::kRunning && !options_.ended_in_order) ++row.job.deaths;
-  const bool failed = row.job.deaths >= options_.deaths_max;
-  const bool changed = row.job.state == db::JobState::kRunning || failed;
-  row.job.state = failed ? db::JobState::kFailed : db::JobState::kQueued;
-  row.job.message.clear();
-  if (failed) {
-    row.job.message = absl::StrCat(
-        "not taken up again: ", row.job.deaths, row.job.deaths == 1 ? " daemon" : " daemons",
-        " died while this sweep ran. Its trials are "
-        "kept; see the daemon's and the kernel's log for why, then submit it again");
-    row.job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-    spdlog::error("sweep {}: {}", row.id, row.job.message);
-  }
+  const bool changed = CountDeath(options_.left, row.job);
+  const bool failed = db::IsFinished(row.job.state);
   if (!changed) return true;
   if (const absl::Status stored = store_.UpdateSweep(row); !stored.ok()) {
     // Run without the count on the disk, it could kill daemons for ever.
@@ -257,7 +255,7 @@ absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
   ASSIGN_OR_RETURN(const Scheduler::Place place, scheduler_.TakePlace(submission.sweep.job.owner));
   RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
   SweepView asked{
-      .row = submission.sweep, .embedded = options_.embedded, .search = submission.search};
+      .row = submission.sweep, .embedded = options_.left.embedded, .search = submission.search};
   asked.progress.space_size = submission.space_size;
   asked.progress.planned = PlannedTrials(asked.row, submission.space_size);
   asked.row.device_ids = submission.device_ids;
@@ -311,20 +309,11 @@ void Sweeps::Forget(SweepView view) {
   if (finished_.size() > options_.views_kept_max) finished_.erase(finished_.begin());
 }
 
-absl::StatusOr<SweepView> Sweeps::Cancel(int64_t id, absl::Time deadline) {
-  const std::shared_ptr<SweepWork> live = FindLive(id);
-  if (live == nullptr) return CancelLeft(id);
-  const absl::Status cancelled = scheduler_.Cancel(live->view().row.job.id, deadline).status();
-  if (!absl::IsNotFound(cancelled)) RETURN_IF_ERROR(cancelled);
-  return Get(id);
-}
-
-absl::StatusOr<SweepView> Sweeps::CancelLeft(int64_t id) {
-  ASSIGN_OR_RETURN(SweepView view, Get(id));
-  if (db::IsFinished(view.row.job.state)) return view;
+absl::Status Sweeps::CancelLeft(int64_t job_id) {
+  ASSIGN_OR_RETURN(SweepView view, OfJob(job_id));
+  if (db::IsFinished(view.row.job.state)) return absl::OkStatus();
   view.row.job.message.clear();
-  RETURN_IF_ERROR(EndFromTrials(view));
-  return Get(id);
+  return EndFromTrials(view);
 }
 
 absl::Status NoSuchSweep(db::Store& store, int64_t id) {
@@ -354,6 +343,24 @@ absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
   return ViewOf(*row);
 }
 
+absl::StatusOr<SweepView> Sweeps::OfJob(int64_t job_id) {
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, work] : live_) {
+      if (SweepView view = work->view(); view.row.job.id == job_id) return view;
+    }
+    for (const auto& [id, view] : finished_) {
+      if (view.row.job.id == job_id) return view;
+    }
+  }
+  ASSIGN_OR_RETURN(const db::SweepRow row, store_.SweepOfJob(job_id));
+  absl::StatusOr<SweepView> view = ViewOf(row);
+  if (absl::IsDataLoss(view.status())) {
+    store_.NoteUnreadable({"sweep", row.id, std::string(view.status().message())});
+  }
+  return view;
+}
+
 absl::StatusOr<SweepView> Sweeps::ViewOf(const db::SweepRow& row) {
   ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
   view.row.job = AsLeft(std::move(view.row.job), options_.other_owner);
@@ -380,41 +387,16 @@ absl::StatusOr<SweepView> Sweeps::ViewOf(const db::SweepRow& row) {
   return view;
 }
 
-absl::StatusOr<std::vector<SweepView>> Sweeps::List(uint32_t limit) {
-  ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store_.ListSweeps(limit));
-  std::vector<SweepView> views;
-  for (const db::SweepRow& row : rows) {
-    absl::StatusOr<SweepView> view = Get(row.id);
-    if (absl::IsDataLoss(view.status())) {
-      store_.NoteUnreadable({"sweep", row.id, std::string(view.status().message())});
-      continue;
-    }
-    RETURN_IF_ERROR(view.status());
-    if (view->result) {
-      view->figures = FiguresOf(*view->result);
-      DropSamples(*view->result);
-    }
-    views.push_back(*std::move(view));
-  }
-  return views;
-}
-
-absl::StatusOr<Sweeps::Watched> Sweeps::Watch(int64_t id) {
-  if (const std::shared_ptr<SweepWork> live = FindLive(id)) {
-    const int64_t job_id = live->view().row.job.id;
-    if (const std::shared_ptr<Job> job = scheduler_.Find(job_id)) {
-      return Watched{job_id, job->owner(), job->SharedFeed(job), [live] { return live->view(); }};
-    }
-  }
-  ASSIGN_OR_RETURN(SweepView view, Get(id));
-  if (!db::IsFinished(view.row.job.state)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("sweep ", id, " cannot be followed here: ", view.row.job.message));
-  }
-  auto feed = std::make_shared<Feed>();
-  feed->End(absl::OkStatus());
-  const db::JobRow& job = view.row.job;
-  return Watched{job.id, job.owner, std::move(feed), [view] { return view; }};
+JobKind SweepKind(Sweeps& sweeps) {
+  return {.kind = db::JobKind::kSweep,
+          .name = "a sweep",
+          .is_public = true,
+          .find_results = [&sweeps](const db::JobRow& job, v1::JobEvent& event) -> absl::Status {
+            ASSIGN_OR_RETURN(const SweepView view, sweeps.OfJob(job.id));
+            AddSweep(view, event);
+            return absl::OkStatus();
+          },
+          .cancel_left = [&sweeps](const db::JobRow& job) { return sweeps.CancelLeft(job.id); }};
 }
 
 }  // namespace tune::server

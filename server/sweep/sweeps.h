@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "db/store.h"
 #include "server/jobs/job.h"
+#include "server/jobs/job_kinds.h"
 #include "server/jobs/scheduler.h"
 #include "server/supervision/device_supervisor.h"
 #include "server/supervision/limits.h"
@@ -43,6 +44,8 @@ class SweepWork : public JobWork {
   End Run(JobContext& context) override;
   absl::Status Store(const db::JobRow& row) override;
   void Ended(const absl::Status& status) override;
+  // The sweep as it is now, then the trials that have finished.
+  void AddNews(const Feed::News& news, v1::JobEvent& event) const override;
   std::string Name() const override;
   std::string WhyNotOn(const std::string& device_id) const override;
   bool resumable() const override { return true; }
@@ -70,12 +73,8 @@ class Sweeps {
  public:
   using KnownDevices = std::function<std::shared_ptr<const std::vector<DeviceStatus>>()>;
   struct Options {
-    uint32_t deaths_max = Limits().job_deaths;
+    LeftJobRules left = {};
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
-    // Inside tunectl: what a daemon left queued or running stays as it is, for a daemon to take up.
-    bool embedded = false;
-    // The daemon before ended in order: what ran then was stopped, whatever its row says.
-    bool ended_in_order = false;
     // The process that owns the store, if this one only reads it.
     std::string other_owner;
     // The devices as far as they are known, without waiting; empty: sweeps wait for none of them.
@@ -90,19 +89,10 @@ class Sweeps {
   // Durable when it returns. A known idempotency key gives the sweep there is. Otherwise as
   // Scheduler::TakePlace.
   absl::StatusOr<SweepView> Submit(const Submission& submission);
-  // As Scheduler::Cancel.
-  absl::StatusOr<SweepView> Cancel(int64_t id, absl::Time deadline);
   absl::StatusOr<SweepView> Get(int64_t id);
-  absl::StatusOr<std::vector<SweepView>> List(uint32_t limit);  // newest first
-
-  struct Watched {
-    int64_t job_id = 0;
-    std::string owner;
-    std::shared_ptr<Feed> feed;  // its steps are v1::Trial; of a finished sweep, one that has ended
-    std::function<SweepView()> view;
-  };
-  // NOT_FOUND; FAILED_PRECONDITION: left by an earlier server and not taken up.
-  absl::StatusOr<Watched> Watch(int64_t id);
+  absl::StatusOr<SweepView> OfJob(int64_t job_id);
+  // Stores that a sweep which is not in this scheduler is cancelled.
+  absl::Status CancelLeft(int64_t job_id);
 
  private:
   friend class SweepWork;
@@ -127,8 +117,6 @@ class Sweeps {
   std::shared_ptr<SweepWork> FindLive(int64_t id) const;
   std::shared_ptr<SweepWork> FindByKey(const std::string& idempotency_key) const;
   void Forget(SweepView view);
-  // Cancels a sweep that is not in this scheduler.
-  absl::StatusOr<SweepView> CancelLeft(int64_t id);
   // A sweep as the store has it.
   absl::StatusOr<SweepView> ViewOf(const db::SweepRow& row);
 
@@ -142,5 +130,8 @@ class Sweeps {
   std::map<int64_t, std::shared_ptr<SweepWork>> live_;
   std::map<int64_t, SweepView> finished_;  // the newest few
 };
+
+// Sweeps as a kind of job. A sweep's row is its request, and Sweeps queues it again by that.
+JobKind SweepKind(Sweeps& sweeps);
 
 }  // namespace tune::server

@@ -57,6 +57,24 @@ TEST_F(StoreTest, JobsComeBackWholeAndAreListedNewestFirst) {
   EXPECT_TRUE(absl::IsNotFound(store_->UpdateJob(job)));
 }
 
+TEST_F(StoreTest, ARequestIsKeptUntilItsJobHasEndedAndAnEndForGood) {
+  Store& store = Reopen();
+  const std::string request("a\0b", 3);
+  JobRow job{.kind = JobKind::kBench, .owner = "alice"};
+  job.id = store.AddJob(job, request).value();
+  EXPECT_EQ(store.JobRequest(job.id).value(), request);
+  job.state = JobState::kRunning;
+  ASSERT_TRUE(store.UpdateJob(job).ok());
+  EXPECT_EQ(Reopen().JobRequest(job.id).value(), request);
+  EXPECT_EQ(store_->JobEnd(job.id).value(), "");
+  ASSERT_TRUE(store_->PutJobEnd(job.id, request).ok());
+  ASSERT_TRUE(store_->PutJobEnd(job.id, "another").ok());
+  job.state = JobState::kDone;
+  ASSERT_TRUE(store_->UpdateJob(job).ok());
+  EXPECT_EQ(Reopen().JobRequest(job.id).value(), "");
+  EXPECT_EQ(store_->JobEnd(job.id).value(), request) << "the first counts";
+}
+
 TEST_F(StoreTest, ASweepsJobComesBackWhole) {
   Store& store = OpenWithSweep();
   JobRow expected = MakeSweepRow("k1").job;

@@ -178,6 +178,22 @@ class Daemon(Tunectl):
         self.assertEqual(self.json_of("best", "saxpy", "--n", "64Ki", "--device", "cpu")["match"],
                          "MATCH_EXACT")
 
+    def test_every_kind_of_job_is_detached_and_its_result_is_kept(self):
+        self.start_daemon()
+        said = self.run_tunectl("bench", SAXPY, "--n", "64Ki", "--device", "cpu", "--default", "--samples", "3",
+                                "--detach").stdout
+        bench = re.search(r"^job (\d+) is queued", said)[1]
+        profile = self.json_of("profile", SAXPY, "--n", "64Ki", "--device", "cpu", "--detach")
+        gate = self.json_of("gate", "--base", SAXPY, "--head", SAXPY, "--n", "64Ki", "--device", "cpu", "--detach")
+        compared = self.json_of("compare", f"a={SAXPY}", f"b={SAXPY}", "--default", "--n", "64Ki", "--device", "cpu",
+                                "--rounds", "1", "--detach")
+        for job, name in ((bench, "BenchResult"), (profile["id"], "Profile"), (gate["id"], "GateRun"),
+                          (compared["id"], "Comparison")):
+            with self.subTest(name=name):
+                ended = self.json_of("job", "wait", job)
+                self.assertEqual(ended["state"], "JOB_STATE_DONE", ended)
+                self.assertIn(f"tune.v1.{name}", [result["@type"] for result in ended["results"]])
+
     def test_following_a_sweep_without_an_ok_config_is_no_success(self):
         self.start_daemon()
         (self.path / "saxpy.textproto").write_text(pathlib.Path(SAXPY).read_text())

@@ -34,19 +34,15 @@ TEST(FaultsTest, ASweepWaitsForSpaceAndLosesNothing) {
   Stubs stubs(server->InProcessChannel());
   v1::Sweep sweep;
   ASSERT_TRUE(Call(*stubs.sweeps, &v1::SweepService::Stub::SubmitSweep, ScaleSweep(), &sweep).ok());
-  grpc::ClientContext watching;
-  watching.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
-  v1::WatchSweepRequest watch;
-  watch.set_sweep_id(sweep.id());
-  const auto reader = stubs.sweeps->WatchSweep(&watching, watch);
   std::set<int64_t> reported;
   bool paused = false;
-  for (v1::SweepEvent event; reader->Read(&event); sweep = event.sweep()) {
-    for (const v1::Trial& trial : event.trials()) reported.insert(trial.id());
+  const auto follow = [&](const v1::JobEvent& event) {
+    for (const v1::Trial& trial : ResultsIn<v1::Trial>(event)) reported.insert(trial.id());
+    for (const v1::Sweep& one : ResultsIn<v1::Sweep>(event)) sweep = one;
     if (!reported.empty() && !paused) disk.write_error = ENOSPC;
-    if (event.sweep().message().find("paused") == std::string::npos || paused) continue;
+    if (sweep.message().find("paused") == std::string::npos || paused) return true;
     paused = true;
-    EXPECT_THAT(event.sweep().message(),
+    EXPECT_THAT(sweep.message(),
                 AllOf(HasSubstr("free some space"), HasSubstr("goes on by itself")));
     v1::Sweep refused;
     const grpc::Status status =
@@ -56,8 +52,9 @@ TEST(FaultsTest, ASweepWaitsForSpaceAndLosesNothing) {
     EXPECT_TRUE(Call(*stubs.server, &v1::ServerService::Stub::GetStatus, {}, &told).ok())
         << "reads go on";
     disk.write_error = 0;
-  }
-  ASSERT_TRUE(reader->Finish().ok());
+    return true;
+  };
+  ASSERT_TRUE(FollowJob(*stubs.jobs, sweep.job_id(), follow).ok());
   EXPECT_TRUE(paused);
   EXPECT_EQ(sweep.state(), v1::JOB_STATE_DONE) << sweep.message();
   EXPECT_EQ(sweep.progress().done(), 24u);

@@ -71,15 +71,15 @@ v1::Sweep Submit(Stubs& stubs, int64_t n, const ScaleOptions& kernel) {
 
 // Watches until `count` trials were reported, and returns them by id.
 std::map<int64_t, v1::Trial> AwaitTrials(Stubs& stubs, int64_t id, size_t count) {
-  grpc::ClientContext context;
-  v1::WatchSweepRequest request;
+  v1::GetSweepRequest request;
   request.set_sweep_id(id);
-  auto reader = stubs.sweeps->WatchSweep(&context, request);
+  v1::Sweep sweep;
+  EXPECT_TRUE(Call(*stubs.sweeps, &v1::SweepService::Stub::GetSweep, request, &sweep).ok());
   std::map<int64_t, v1::Trial> trials;
-  v1::SweepEvent event;
-  while (trials.size() < count && reader->Read(&event)) {
-    for (const v1::Trial& trial : event.trials()) trials[trial.id()] = trial;
-  }
+  FollowJob(*stubs.jobs, sweep.job_id(), [&](const v1::JobEvent& event) {
+    for (const v1::Trial& trial : ResultsIn<v1::Trial>(event)) trials[trial.id()] = trial;
+    return trials.size() < count;
+  });
   return trials;
 }
 

@@ -333,10 +333,9 @@ TEST_F(ServerTest, WhoIsNotKnownMayReadWhereTheOperatorSaysSo) {
                    v1::ListKernelsRequest(), &kernels)
                   .ok());
   EXPECT_GT(kernels.kernels_size(), 0);
-  v1::ListSweepsResponse sweeps;
+  v1::ListJobsResponse jobs;
   EXPECT_TRUE(
-      Call(*anybody.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(), &sweeps)
-          .ok());
+      Call(*anybody.jobs, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest(), &jobs).ok());
   EXPECT_FALSE(RawCall(channel, "/grpc.health.v1.Health/Check", "").empty());
 
   const auto expect_refused = [](const grpc::Status& status) {
@@ -354,11 +353,9 @@ TEST_F(ServerTest, WhoIsNotKnownMayReadWhereTheOperatorSaysSo) {
   v1::CheckKernelEvent checked;
   EXPECT_FALSE(checks->Read(&checked));
   expect_refused(checks->Finish());
-  grpc::ClientContext context;
-  auto reader = anybody.devices->MeasureCeilings(&context, v1::MeasureCeilingsRequest());
-  v1::MeasureCeilingsEvent event;
-  EXPECT_FALSE(reader->Read(&event));
-  expect_refused(reader->Finish());
+  v1::Job job;
+  expect_refused(Call(*anybody.devices, &v1::DeviceService::Stub::SubmitCeilings,
+                      v1::SubmitCeilingsRequest(), &job));
 }
 
 TEST_F(ServerTest, StopIsQuickAndMayComeTwice) {
@@ -380,19 +377,6 @@ TEST_F(ServerTest, UnreachableThingsAreNotFound) {
   get.set_sweep_id(5);
   grpc::Status status = Call(*stubs.sweeps, &v1::SweepService::Stub::GetSweep, get, &sweep);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
-
-  v1::CancelSweepRequest cancel;
-  cancel.set_sweep_id(5);
-  status = Call(*stubs.sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
-
-  grpc::ClientContext watch_context;
-  v1::WatchSweepRequest watch;
-  watch.set_sweep_id(5);
-  v1::SweepEvent event;
-  auto watcher = stubs.sweeps->WatchSweep(&watch_context, watch);
-  EXPECT_FALSE(watcher->Read(&event));
-  EXPECT_EQ(watcher->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 
   grpc::ClientContext trials_context;
   v1::ListTrialsRequest list;

@@ -18,6 +18,7 @@
 #include "tests/server/temp_dir.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/device.grpc.pb.h"
+#include "tune/v1/job.grpc.pb.h"
 #include "tune/v1/record.grpc.pb.h"
 #include "tune/v1/server.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
@@ -82,13 +83,15 @@ class Stubs {
         kernels(v1::KernelService::NewStub(channel)),
         devices(v1::DeviceService::NewStub(channel)),
         records(v1::RecordService::NewStub(channel)),
-        server(v1::ServerService::NewStub(channel)) {}
+        server(v1::ServerService::NewStub(channel)),
+        jobs(v1::JobService::NewStub(channel)) {}
 
   const std::unique_ptr<v1::SweepService::Stub> sweeps;
   const std::unique_ptr<v1::KernelService::Stub> kernels;
   const std::unique_ptr<v1::DeviceService::Stub> devices;
   const std::unique_ptr<v1::RecordService::Stub> records;
   const std::unique_ptr<v1::ServerService::Stub> server;
+  const std::unique_ptr<v1::JobService::Stub> jobs;
 };
 
 // One call with a deadline: Call(stub.GetSweep, ...) without the ceremony.
@@ -101,23 +104,70 @@ grpc::Status Call(Stub& stub,
   return (stub.*method)(&context, request, response);
 }
 
-// What the calls of tests need: a submitted sweep and its end.
-inline v1::Sweep AwaitEnd(v1::SweepService::Stub& stub, int64_t id,
-                          std::vector<v1::SweepEvent>* events = nullptr) {
+// The end of a submitted sweep.
+inline v1::Sweep AwaitEnd(v1::SweepService::Stub& stub, int64_t id) {
+  const absl::Time deadline = absl::Now() + absl::Minutes(5);
+  v1::GetSweepRequest request;
+  request.set_sweep_id(id);
+  v1::Sweep sweep;
+  do {
+    absl::SleepFor(absl::Milliseconds(20));
+    const grpc::Status status = Call(stub, &v1::SweepService::Stub::GetSweep, request, &sweep);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    if (!status.ok()) break;
+  } while (sweep.finished_unix_ms() == 0 && absl::Now() < deadline);
+  EXPECT_GT(sweep.finished_unix_ms(), 0) << sweep.DebugString();
+  return sweep;
+}
+
+// The results of a type in an event.
+template <typename Result>
+std::vector<Result> ResultsIn(const v1::JobEvent& event) {
+  std::vector<Result> results;
+  for (const google::protobuf::Any& any : event.results()) {
+    if (any.Is<Result>()) any.UnpackTo(&results.emplace_back());
+  }
+  return results;
+}
+
+// Follows a job to its end, or until on_event(event) returns false; the status of the call.
+template <typename OnEvent>
+grpc::Status FollowJob(v1::JobService::Stub& stub, int64_t job_id, OnEvent on_event) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
-  v1::WatchSweepRequest request;
-  request.set_sweep_id(id);
-  auto reader = stub.WatchSweep(&context, request);
-  v1::Sweep last;
-  v1::SweepEvent event;
-  while (reader->Read(&event)) {
-    last = event.sweep();
-    if (events != nullptr) events->push_back(event);
+  v1::WatchJobRequest request;
+  request.set_job_id(job_id);
+  auto reader = stub.WatchJob(&context, request);
+  for (v1::JobEvent event; reader->Read(&event);) {
+    if (!on_event(event)) context.TryCancel();
   }
-  const grpc::Status status = reader->Finish();
-  EXPECT_TRUE(status.ok()) << status.error_message();
-  return last;
+  return reader->Finish();
+}
+
+// Submits a job by a SubmitX call and follows it to its end: the error of the call, else of the
+// job.
+template <typename Stub, typename Request, typename OnEvent>
+grpc::Status RunJob(Stub& stub,
+                    grpc::Status (Stub::*submit)(grpc::ClientContext*, const Request&, v1::Job*),
+                    const Request& request, v1::JobService::Stub& jobs, OnEvent on_event) {
+  v1::Job job;
+  grpc::Status status = Call(stub, submit, request, &job);
+  if (!status.ok()) return status;
+  v1::JobEvent last;
+  status = FollowJob(jobs, job.id(), [&](const v1::JobEvent& event) {
+    last = event;
+    on_event(event);
+    return true;
+  });
+  if (!status.ok() || last.job().state() != v1::JOB_STATE_FAILED) return status;
+  return {static_cast<grpc::StatusCode>(last.error_code()), last.job().message()};
+}
+
+inline grpc::Status CancelJob(v1::JobService::Stub& stub, int64_t job_id) {
+  v1::CancelJobRequest request;
+  request.set_job_id(job_id);
+  v1::Job job;
+  return Call(stub, &v1::JobService::Stub::CancelJob, request, &job);
 }
 
 }  // namespace tune::server

@@ -24,9 +24,7 @@ using grpc::StatusCode;
 // A client with everything that these tests call.
 struct Client : Stubs {
   explicit Client(const std::shared_ptr<grpc::Channel>& channel)
-      : Stubs(channel),
-        jobs(v1::JobService::NewStub(channel)),
-        tokens(v1::TokenService::NewStub(channel)) {}
+      : Stubs(channel), tokens(v1::TokenService::NewStub(channel)) {}
 
   StatusCode Status() const {
     v1::ServerStatus status;
@@ -41,7 +39,6 @@ struct Client : Stubs {
     return status;
   }
 
-  const std::unique_ptr<v1::JobService::Stub> jobs;
   const std::unique_ptr<v1::TokenService::Stub> tokens;
 };
 

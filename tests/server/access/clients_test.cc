@@ -108,30 +108,19 @@ TEST_F(ClientsTest, AnOpenWatchEndsWithItsToken) {
   };
   for (const auto& [name, channel, end] : cases) {
     SCOPED_TRACE(name);
-    const auto sweeps = v1::SweepService::NewStub(channel);
     const auto jobs = v1::JobService::NewStub(channel);
-    grpc::ClientContext watching, following;
-    watching.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    grpc::ClientContext following;
     following.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-    v1::WatchSweepRequest watch;
-    watch.set_sweep_id(sweep.id());
     v1::WatchJobRequest follow;
     follow.set_job_id(sweep.job_id());
-    const auto events = sweeps->WatchSweep(&watching, watch);
-    const auto states = jobs->WatchJob(&following, follow);
-    v1::SweepEvent event;
-    v1::Job job;
+    const auto events = jobs->WatchJob(&following, follow);
+    v1::JobEvent event;
     EXPECT_TRUE(events->Read(&event));
-    EXPECT_TRUE(states->Read(&job));
     end();
     while (events->Read(&event)) continue;
-    while (states->Read(&job)) continue;
     EXPECT_EQ(events->Finish().error_code(), StatusCode::UNAUTHENTICATED);
-    EXPECT_EQ(states->Finish().error_code(), StatusCode::UNAUTHENTICATED);
   }
-  v1::CancelSweepRequest cancel;
-  cancel.set_sweep_id(sweep.id());
-  EXPECT_TRUE(Call(*operator_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
+  EXPECT_TRUE(CancelJob(*operator_->jobs, sweep.job_id()).ok());
 }
 
 TEST_F(ClientsTest, AnIdempotencyKeyIsItsPrincipals) {

@@ -25,18 +25,12 @@ TEST_F(ClientsTest, OnesWorkIsOnesOwn) {
   const grpc::Status submitted = Submit(alice, {.items = "range(1, 400)"}, 1000, sweep);
   ASSERT_TRUE(submitted.ok()) << submitted.error_message();
 
-  v1::CancelSweepRequest cancel_sweep;
-  cancel_sweep.set_sweep_id(sweep.id());
   v1::CancelJobRequest cancel_job;
   cancel_job.set_job_id(sweep.job_id());
-  v1::Sweep cancelled;
   v1::Job job;
-  grpc::Status refused =
-      Call(*bob.sweeps, &v1::SweepService::Stub::CancelSweep, cancel_sweep, &cancelled);
+  const grpc::Status refused = Call(*bob.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
   EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(refused.error_message(), HasSubstr("is alice's"));
-  refused = Call(*bob.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
-  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
 
   // She has as many as she may; others are not in her way, nor is the operator bound.
   v1::Sweep second;
@@ -49,10 +43,7 @@ TEST_F(ClientsTest, OnesWorkIsOnesOwn) {
   const grpc::Status own = Call(*alice.jobs, &v1::JobService::Stub::CancelJob, cancel_job, &job);
   EXPECT_TRUE(own.ok()) << own.error_message();
   EXPECT_EQ(job.owner(), "alice");
-  cancel_sweep.set_sweep_id(others[0].id());
-  EXPECT_TRUE(
-      Call(*operator_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel_sweep, &cancelled)
-          .ok());
+  EXPECT_TRUE(CancelJob(*operator_->jobs, others[0].job_id()).ok());
 }
 
 TEST_F(ClientsTest, AllJobsOfAPrincipalAreListedAndCancelledAtOnce) {
@@ -154,13 +145,10 @@ TEST_F(ClientsTest, KernelsAreTheirSubmitters) {
 // Everything that a reader is told of sweeps and jobs, as text.
 std::string AllWords(const Client& client, int64_t sweep_id) {
   std::string words;
-  v1::ListSweepsResponse sweeps;
-  EXPECT_TRUE(
-      Call(*client.sweeps, &v1::SweepService::Stub::ListSweeps, v1::ListSweepsRequest(), &sweeps)
-          .ok());
+  v1::ListJobsRequest list;
+  list.set_with_results(true);
   v1::ListJobsResponse jobs;
-  EXPECT_TRUE(
-      Call(*client.jobs, &v1::JobService::Stub::ListJobs, v1::ListJobsRequest(), &jobs).ok());
+  EXPECT_TRUE(Call(*client.jobs, &v1::JobService::Stub::ListJobs, list, &jobs).ok());
   v1::GetSweepRequest get;
   get.set_sweep_id(sweep_id);
   v1::Sweep sweep;
@@ -169,9 +157,10 @@ std::string AllWords(const Client& client, int64_t sweep_id) {
   get_job.set_job_id(sweep.job_id());
   v1::Job job;
   EXPECT_TRUE(Call(*client.jobs, &v1::JobService::Stub::GetJob, get_job, &job).ok());
-  std::vector<v1::SweepEvent> events;
-  AwaitEnd(*client.sweeps, sweep_id, &events);
-  for (const v1::SweepEvent& event : events) words += event.DebugString();
+  FollowJob(*client.jobs, sweep.job_id(), [&](const v1::JobEvent& event) {
+    words += event.DebugString();
+    return true;
+  });
   grpc::ClientContext context;
   v1::ListTrialsRequest list;
   list.set_sweep_id(sweep_id);

@@ -58,8 +58,8 @@ class ComparisonServiceTest : public testing::Test {
     jobs_ = v1::JobService::NewStub(server_->InProcessChannel());
   }
 
-  static v1::RunComparisonRequest Request(const std::vector<v1::KernelSource>& kernels) {
-    v1::RunComparisonRequest request;
+  static v1::SubmitComparisonRequest Request(const std::vector<v1::KernelSource>& kernels) {
+    v1::SubmitComparisonRequest request;
     for (const v1::KernelSource& kernel : kernels) {
       *request.add_entries()->mutable_kernel_source() = kernel;
     }
@@ -69,24 +69,26 @@ class ComparisonServiceTest : public testing::Test {
     return request;
   }
 
-  grpc::Status Run(const v1::RunComparisonRequest& request, v1::Comparison* comparison) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
-    auto reader = comparisons_->RunComparison(&context, request);
-    for (v1::ComparisonEvent event; reader->Read(&event);) {
-      if (event.has_comparison()) *comparison = event.comparison();
-      if (event.has_step()) steps_.push_back(event.step());
-      if (event.has_order()) Answer(event.order());
-    }
-    return reader->Finish();
+  grpc::Status Run(const v1::SubmitComparisonRequest& request, v1::Comparison* comparison) {
+    v1::GetComparisonRequest get;
+    const auto follow = [&](const v1::JobEvent& event) {
+      for (const auto& one : ResultsIn<v1::Comparison>(event)) get.set_comparison_id(one.id());
+      steps_.push_back(event.job().message());
+      const std::vector<v1::PeerOrder> orders = ResultsIn<v1::PeerOrder>(event);
+      if (!orders.empty()) Answer(orders.back());
+    };
+    const grpc::Status status =
+        RunJob(*comparisons_, &v1::CompareService::Stub::SubmitComparison, request, *jobs_, follow);
+    if (!status.ok()) return status;
+    return Call(*comparisons_, &v1::CompareService::Stub::GetComparison, get, comparison);
   }
-  v1::Comparison RunOk(const v1::RunComparisonRequest& request) {
+  v1::Comparison RunOk(const v1::SubmitComparisonRequest& request) {
     v1::Comparison comparison;
     const grpc::Status status = Run(request, &comparison);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return comparison;
   }
-  std::string RefusalOf(const v1::RunComparisonRequest& request) {
+  std::string RefusalOf(const v1::SubmitComparisonRequest& request) {
     v1::Comparison comparison;
     const grpc::Status status = Run(request, &comparison);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -181,7 +183,7 @@ TEST_F(ComparisonServiceTest, RatiosAreToTheFirstAndEverythingIsStored) {
 }
 
 TEST_F(ComparisonServiceTest, PeersHaveTurnsAndAreJudged) {
-  v1::RunComparisonRequest request = Request({Scale("plain")});
+  v1::SubmitComparisonRequest request = Request({Scale("plain")});
   for (const char* label : {"peer", "liar", "broken"}) *request.add_entries() = Peer(label);
   const v1::Comparison run = RunOk(request);
   ASSERT_EQ(run.problems_size(), 1);
@@ -203,7 +205,7 @@ TEST_F(ComparisonServiceTest, PeersHaveTurnsAndAreJudged) {
 }
 
 TEST_F(ComparisonServiceTest, APeerIsNotTheFirstAndHasALabel) {
-  v1::RunComparisonRequest request;
+  v1::SubmitComparisonRequest request;
   *request.add_entries() = Peer("peer");
   EXPECT_THAT(RefusalOf(request), HasSubstr("the first of a comparison is a kernel"));
   request = Request({Scale("plain")});
@@ -236,7 +238,7 @@ TEST_F(ComparisonServiceTest, AWrongKernelKeepsNobodyElseFromItsTurn) {
 }
 
 TEST_F(ComparisonServiceTest, ASweptDimGivesAProblemForEachOfItsValues) {
-  v1::RunComparisonRequest request = Request({Scale("one"), Scale("two")});
+  v1::SubmitComparisonRequest request = Request({Scale("one"), Scale("two")});
   request.set_sweep_dim("n");
   for (const int64_t n : {1024, 2048, 4096}) request.add_sweep_values(n);
   request.set_rounds(1);
@@ -250,7 +252,7 @@ TEST_F(ComparisonServiceTest, ASweptDimGivesAProblemForEachOfItsValues) {
 }
 
 TEST_F(ComparisonServiceTest, ConfigsAreGivenOrTheDefault) {
-  v1::RunComparisonRequest request = Request({Scale("given"), Scale("default")});
+  v1::SubmitComparisonRequest request = Request({Scale("given"), Scale("default")});
   v1::ConfigEntry* entry = request.mutable_entries(0)->mutable_config()->add_entries();
   entry->set_param("THREADS");
   entry->mutable_value()->set_integer(128);
@@ -353,7 +355,7 @@ TEST_F(ComparisonServiceTest, WhatCannotBeComparedIsRefusedWithWhatToDo) {
   const v1::KernelSource no_mode =
       Scale("fixed", {}, {{"dims { name: \"mode\"", "dims { name: \"other\""}});
   EXPECT_THAT(RefusalOf(Request({Scale("scale"), no_mode})), HasSubstr("fixed: "));
-  v1::RunComparisonRequest twice = Request({Scale("scale")});
+  v1::SubmitComparisonRequest twice = Request({Scale("scale")});
   twice.set_sweep_dim("n");
   twice.add_sweep_values(64);
   (*twice.mutable_dims())["n"] = 128;

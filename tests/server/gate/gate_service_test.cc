@@ -50,10 +50,11 @@ class GateServiceTest : public testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     gates_ = v1::GateService::NewStub(server_->InProcessChannel());
+    jobs_ = v1::JobService::NewStub(server_->InProcessChannel());
   }
 
-  static v1::RunGateRequest Request(const v1::KernelSource& base, const v1::KernelSource& head) {
-    v1::RunGateRequest request;
+  static v1::SubmitGateRequest Request(const v1::KernelSource& base, const v1::KernelSource& head) {
+    v1::SubmitGateRequest request;
     v1::GateEntry* entry = request.add_entries();
     *entry->mutable_base() = base;
     *entry->mutable_head() = head;
@@ -66,20 +67,21 @@ class GateServiceTest : public testing::Test {
     return request;
   }
 
-  grpc::Status Run(const v1::RunGateRequest& request, v1::GateRun* run) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
-    auto reader = gates_->RunGate(&context);
-    reader->Write(request);
-    reader->WritesDone();
+  grpc::Status Run(const v1::SubmitGateRequest& request, v1::GateRun* run) {
     phases_.clear();
-    for (v1::GateEvent event; reader->Read(&event);) {
-      if (event.has_run()) *run = event.run();
-      if (event.has_progress()) phases_.push_back(event.progress().phase());
-    }
-    return reader->Finish();
+    v1::GetGateRequest get;
+    get.set_with_rounds(true);
+    const grpc::Status status =
+        RunJob(*gates_, &v1::GateService::Stub::SubmitGate, request, *jobs_,
+               [&](const v1::JobEvent& event) {
+                 for (const auto& one : ResultsIn<v1::GateRun>(event)) get.set_run_id(one.id());
+                 for (const auto& progress : ResultsIn<v1::GateProgress>(event)) {
+                   phases_.push_back(progress.phase());
+                 }
+               });
+    return status.ok() ? Call(*gates_, &v1::GateService::Stub::GetGate, get, run) : status;
   }
-  v1::GateRun RunOk(const v1::RunGateRequest& request) {
+  v1::GateRun RunOk(const v1::SubmitGateRequest& request) {
     v1::GateRun run;
     const grpc::Status status = Run(request, &run);
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -89,6 +91,7 @@ class GateServiceTest : public testing::Test {
   const TempDir dir_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::GateService::Stub> gates_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
   std::vector<v1::GatePhase> phases_;
 };
 
@@ -103,7 +106,7 @@ TEST_F(GateServiceTest, TheSameCodeIsIdenticalAndNotTimed) {
 
 TEST_F(GateServiceTest, FarMoreWorkFailsAndIsRecomputedTheSame) {
   // Tens of milliseconds against tens of microseconds: a busy host does not hide that.
-  v1::RunGateRequest request = Request(Revision(1), Revision(20000));
+  v1::SubmitGateRequest request = Request(Revision(1), Revision(20000));
   (*request.mutable_dims())["n"] = 4096;
   const v1::GateRun run = RunOk(request);
   ASSERT_EQ(run.kernels_size(), 1);
@@ -139,7 +142,7 @@ TEST_F(GateServiceTest, FarMoreWorkFailsAndIsRecomputedTheSame) {
 }
 
 TEST_F(GateServiceTest, WhatCannotBeMeasuredIsInvalidAndTheRestGoesOn) {
-  v1::RunGateRequest request = Request(Revision(1), Revision(2, "", /*wrong=*/true));
+  v1::SubmitGateRequest request = Request(Revision(1), Revision(2, "", /*wrong=*/true));
   v1::GateEntry* broken = request.add_entries();
   *broken->mutable_base() = Revision(1);
   *broken->mutable_head() = Revision(1, "#error this revision is broken");
@@ -189,7 +192,7 @@ TEST_F(GateServiceTest, EveryRoundIsTwoFreshProcessesThatAlternate) {
   constexpr int kRounds = 6;
   const std::string log = dir_.path() + "/starts";
   StartServer(WorkersThatAreCounted(dir_.path(), log));
-  v1::RunGateRequest request = Request(Revision(1), Revision(2));
+  v1::SubmitGateRequest request = Request(Revision(1), Revision(2));
   request.set_kind(v1::GATE_KIND_STUDY);
   request.set_seed(1);
   request.mutable_rules()->set_screen_rounds(kRounds);
@@ -225,7 +228,7 @@ TEST_F(GateServiceTest, AKernelThatHangsIsInvalid) {
 }
 
 TEST_F(GateServiceTest, AStudyIsResampled) {
-  v1::RunGateRequest request = Request(Revision(1), Revision(1));
+  v1::SubmitGateRequest request = Request(Revision(1), Revision(1));
   request.set_kind(v1::GATE_KIND_STUDY);
   request.mutable_rules()->set_screen_rounds(8);
   const v1::GateRun run = RunOk(request);
@@ -247,7 +250,7 @@ TEST_F(GateServiceTest, AStudyIsResampled) {
 }
 
 TEST_F(GateServiceTest, AHeadTimedForTheHistoryIsAPointOfIt) {
-  v1::RunGateRequest request = Request(Revision(1), Revision(1));
+  v1::SubmitGateRequest request = Request(Revision(1), Revision(1));
   request.set_kind(v1::GATE_KIND_HISTORY);
   request.mutable_entries(0)->clear_base();
   request.mutable_rules()->set_screen_rounds(2);
@@ -268,7 +271,7 @@ TEST_F(GateServiceTest, ABaselineStandsInForTheBase) {
   *set.add_kernels() = Revision(1);
   v1::SetBaselineResponse stored;
   ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::SetBaseline, set, &stored).ok());
-  v1::RunGateRequest request = Request(Revision(1), Revision(1, "// later"));
+  v1::SubmitGateRequest request = Request(Revision(1), Revision(1, "// later"));
   request.mutable_entries(0)->clear_base();
   request.set_baseline("released");
   EXPECT_EQ(RunOk(request).kernels(0).verdict(), v1::GATE_VERDICT_IDENTICAL);
@@ -281,8 +284,8 @@ TEST_F(GateServiceTest, ABaselineStandsInForTheBase) {
 }
 
 TEST_F(GateServiceTest, WrongRequestsAreRefused) {
-  const v1::RunGateRequest good = Request(Revision(1), Revision(1));
-  std::vector<v1::RunGateRequest> wrong(7, good);
+  const v1::SubmitGateRequest good = Request(Revision(1), Revision(1));
+  std::vector<v1::SubmitGateRequest> wrong(7, good);
   wrong[0].clear_entries();
   (*wrong[1].mutable_dims())["rows"] = 3;
   wrong[2].mutable_rules()->set_alpha(-1);
@@ -290,7 +293,7 @@ TEST_F(GateServiceTest, WrongRequestsAreRefused) {
   wrong[4].mutable_entries(0)->mutable_head()->set_spec_text("name: ");
   wrong[5].set_leg_seconds(1e9);
   wrong[6].set_head_label(std::string(1000, 'x'));
-  for (const v1::RunGateRequest& request : wrong) {
+  for (const v1::SubmitGateRequest& request : wrong) {
     v1::GateRun run;
     const grpc::Status status = Run(request, &run);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
@@ -298,17 +301,13 @@ TEST_F(GateServiceTest, WrongRequestsAreRefused) {
   }
 }
 
-// More than one message takes. What is wrong with the last one shows that all were read.
-TEST_F(GateServiceTest, AThousandKernelsComeInPieces) {
+// What is wrong with the last one shows that all were read.
+TEST_F(GateServiceTest, AThousandKernelsAreOneRequestOf24MiBAtMost) {
   const auto send = [&](int kernels, size_t bytes_each) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
-    auto stream = gates_->RunGate(&context);
-    v1::RunGateRequest piece;
-    piece.set_device("cpu");
-    size_t bytes = 0;
+    v1::SubmitGateRequest request;
+    request.set_device("cpu");
     for (int i = 0; i < kernels; ++i) {
-      v1::GateEntry* entry = piece.add_entries();
+      v1::GateEntry* entry = request.add_entries();
       for (v1::KernelSource* side : {entry->mutable_base(), entry->mutable_head()}) {
         *side = Revision(1, absl::StrCat("// ", std::string(bytes_each, '.')));
         side->set_spec_text(absl::StrReplaceAll(
@@ -316,16 +315,10 @@ TEST_F(GateServiceTest, AThousandKernelsComeInPieces) {
       }
       if (i == kernels - 1) entry->mutable_head()->set_spec_name("last.textproto");
       if (i == kernels - 1) entry->mutable_head()->set_spec_text("nonsense");
-      bytes += entry->ByteSizeLong();
-      if (piece.ByteSizeLong() < (1 << 20)) continue;
-      if (!stream->Write(piece)) break;
-      piece.Clear();
     }
-    stream->Write(piece);
-    stream->WritesDone();
-    for (v1::GateEvent event; stream->Read(&event);) {
-    }
-    return std::pair(bytes, stream->Finish());
+    v1::Job job;
+    const grpc::Status status = Call(*gates_, &v1::GateService::Stub::SubmitGate, request, &job);
+    return std::pair(request.ByteSizeLong(), status);
   };
   const auto [bytes, refused] = send(1000, 2000);
   EXPECT_GT(bytes, 4u << 20);
@@ -335,37 +328,24 @@ TEST_F(GateServiceTest, AThousandKernelsComeInPieces) {
   const auto [too_many, limited] = send(1000, 20000);
   EXPECT_GT(too_many, 24u << 20);
   EXPECT_EQ(limited.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(limited.error_message(), HasSubstr("more than 24 MiB of sources: take fewer"));
   EXPECT_EQ(send(1001, 10).second.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// One who never ends his request holds up nobody's end.
-TEST_F(GateServiceTest, AnUnfinishedRequestEndsWithTheServer) {
-  grpc::ClientContext context;
-  auto stream = gates_->RunGate(&context);
-  ASSERT_TRUE(stream->Write(Request(Revision(1), Revision(2))));
-  const absl::Time begin = absl::Now();
-  server_.reset();
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(20)) << "and not the minute that he has";
-  EXPECT_FALSE(stream->Finish().ok());
-}
-
-TEST_F(GateServiceTest, EndingTheCallEndsTheRun) {
+TEST_F(GateServiceTest, ACancelledRunFreesTheDeviceAndKeepsWhatItMeasured) {
   {
-    v1::RunGateRequest request = Request(Revision(1), Revision(2));
+    v1::SubmitGateRequest request = Request(Revision(1), Revision(2));
     request.set_kind(v1::GATE_KIND_STUDY);
     request.mutable_rules()->set_screen_rounds(1000);
-    grpc::ClientContext context;
-    auto reader = gates_->RunGate(&context);
-    reader->Write(request);
-    reader->WritesDone();
-    v1::GateEvent event;
-    while (reader->Read(&event) && event.progress().rounds_done() < 2) {
-    }
-    context.TryCancel();
-    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    v1::Job job;
+    ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::SubmitGate, request, &job).ok());
+    FollowJob(*jobs_, job.id(), [&](const v1::JobEvent& event) {
+      for (const auto& progress : ResultsIn<v1::GateProgress>(event)) {
+        if (progress.rounds_done() >= 2) return false;
+      }
+      return true;
+    });
+    ASSERT_TRUE(CancelJob(*jobs_, job.id()).ok()) << "it goes on without its client";
   }
-  // The device is free again, and what was measured is kept.
   const v1::GateRun next = RunOk(Request(Revision(1), Revision(1)));
   EXPECT_EQ(next.kernels(0).verdict(), v1::GATE_VERDICT_IDENTICAL);
   v1::ListGatesResponse list;

@@ -95,12 +95,12 @@ TEST_F(ClockTest, ADeadlineEndsAWaitWhateverTheClockDoes) {
   submission.sweep.kernel_name = "scale";
   submission.sweep.job.device_id = "cpu";
   submission.device_ids = {"cpu"};
-  const int64_t id = sweeps->Submit(submission).value().row.id;
+  const int64_t id = sweeps->Submit(submission).value().row.job.id;
   job.AwaitStarted();
   for (const int64_t jump : {-kHour, kHour}) {
     const absl::Time start = SteadyNow();
     auto cancelling = std::async(std::launch::async,
-                                 [&] { return sweeps->Cancel(id, start + absl::Seconds(1)); });
+                                 [&] { return scheduler.Cancel(id, start + absl::Seconds(1)); });
     g_clock_set_by_seconds += jump;
     EXPECT_EQ(cancelling.get().status().code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_GE(SteadyNow() - start, absl::Milliseconds(990)) << jump;

@@ -13,6 +13,7 @@
 #include "server/server.h"
 #include "server/state/paths.h"
 #include "tests/server/test_server.h"
+#include "tune/v1/bench.grpc.pb.h"
 #include "tune/v1/job.grpc.pb.h"
 
 namespace tune::server {
@@ -64,16 +65,11 @@ class JobServiceTest : public testing::Test {
   // Until `enough` says so, or the end.
   template <typename Enough>
   v1::Job WatchUntil(int64_t id, const Enough& enough, grpc::Status* status = nullptr) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
-    v1::WatchJobRequest request;
-    request.set_job_id(id);
-    auto reader = jobs_->WatchJob(&context, request);
     v1::Job job;
-    while (reader->Read(&job)) {
-      if (enough(job)) context.TryCancel();
-    }
-    const grpc::Status ended = reader->Finish();
+    const grpc::Status ended = FollowJob(*jobs_, id, [&](const v1::JobEvent& event) {
+      job = event.job();
+      return !enough(job);
+    });
     if (status != nullptr) *status = ended;
     return job;
   }
@@ -149,6 +145,84 @@ TEST_F(JobServiceTest, WhatAnEarlierProcessLeftIsEnded) {
   for (const v1::Job& job : left) EXPECT_EQ(job.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(left[0].message(), "the process that ran it ended before it was done");
   EXPECT_EQ(left[1].message(), "the daemon stopped before it started");
+}
+
+TEST_F(JobServiceTest, AnUnknownLimitOrKindIsRefusedAndResultsAreGivenIfAskedFor) {
+  Start();
+  const v1::Sweep sweep = SubmitSweep();
+  v1::ListJobsRequest request;
+  v1::ListJobsResponse response;
+  request.set_limit(5000);
+  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ListJobs, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_limit(1);
+  ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::ListJobs, request, &response).ok());
+  EXPECT_TRUE(response.jobs(0).results().empty());
+  request.set_with_results(true);
+  ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::ListJobs, request, &response).ok());
+  ASSERT_EQ(response.jobs_size(), 1);
+  v1::Sweep found;
+  ASSERT_TRUE(response.jobs(0).results(0).UnpackTo(&found));
+  EXPECT_EQ(found.id(), sweep.id());
+  ASSERT_TRUE(CancelJob(*jobs_, sweep.job_id()).ok());
+}
+
+class BenchJobTest : public JobServiceTest {
+ protected:
+  void SetUp() override {
+    Start();
+    Connect();
+  }
+  void Connect() {
+    bench_ = v1::BenchService::NewStub(
+        grpc::CreateChannel(server_->addresses().front(), grpc::InsecureChannelCredentials()));
+  }
+  int64_t SubmitBench() {
+    v1::SubmitBenchRequest request;
+    *request.mutable_kernel_source() = ScaleKernel();
+    request.set_device("cpu");
+    request.set_samples(5);
+    v1::Job job;
+    const grpc::Status status = Call(*bench_, &v1::BenchService::Stub::SubmitBench, request, &job);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(job.kind(), v1::JOB_KIND_BENCH);
+    return job.id();
+  }
+  // Of a job, followed to its end.
+  v1::BenchResult ResultOf(int64_t id) {
+    v1::BenchResult result;
+    v1::Job last;
+    const grpc::Status status = FollowJob(*jobs_, id, [&](const v1::JobEvent& event) {
+      for (const auto& one : ResultsIn<v1::BenchResult>(event)) result = one;
+      last = event.job();
+      return true;
+    });
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(last.state(), v1::JOB_STATE_DONE) << last.message();
+    return result;
+  }
+
+  std::unique_ptr<v1::BenchService::Stub> bench_;
+};
+
+TEST_F(BenchJobTest, ABenchIsFollowedAndItsResultIsStored) {
+  const int64_t id = SubmitBench();
+  const v1::BenchResult result = ResultOf(id);
+  EXPECT_EQ(result.kernel_name(), "scale");
+  EXPECT_EQ(result.trial().measurement().samples_ns_size(), 5);
+  EXPECT_EQ(ResultOf(id).SerializeAsString(), result.SerializeAsString())
+      << "who follows it after its end gets the result";
+}
+
+TEST_F(BenchJobTest, ABenchThatWaitedIsRunByTheNextDaemon) {
+  const v1::Sweep sweep = SubmitSweep();
+  WatchUntil(sweep.job_id(), Runs);
+  const int64_t id = SubmitBench();
+  server_->Stop(absl::Now() + absl::Seconds(10));
+  server_.reset();
+  Start();
+  ASSERT_TRUE(CancelJob(*jobs_, sweep.job_id()).ok()) << "which was taken up first";
+  EXPECT_EQ(ResultOf(id).trial().outcome(), v1::OUTCOME_OK);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class PtxJobsTest : public testing::Test {
     return work.Run(context);
   }
   std::vector<db::ProfileRow> Profile(const v1::KernelSource& kernel, const std::string& device) {
-    v1::RunProfileRequest request;
+    v1::SubmitProfileRequest request;
     *request.mutable_kernel_source() = kernel;
     request.set_device("any");
     ProfileJob job({catalogue_, *store_, *workers_, *devices_, *records_}, request);
@@ -113,7 +113,7 @@ TEST_F(PtxJobsTest, AProfileSaysThatStepsDoNotFit) {
 }
 
 TEST_F(PtxJobsTest, AProfileOfADeviceThatChangedIsNotMade) {
-  v1::RunProfileRequest request;
+  v1::SubmitProfileRequest request;
   *request.mutable_kernel_source() = PtxKernel("ok");
   ProfileJob job({catalogue_, *store_, *workers_, *devices_, *records_}, request);
   ASSERT_TRUE(job.Check(Soon(), {}).ok());
@@ -131,7 +131,7 @@ class PtxGateTest : public PtxJobsTest {
     std::vector<db::GateKernelRow> kernels;
   };
   Gated Record(const v1::KernelSource& head) {
-    v1::RunGateRequest request;
+    v1::SubmitGateRequest request;
     request.set_kind(v1::GATE_KIND_HISTORY);
     *request.add_entries()->mutable_head() = head;
     request.mutable_rules()->set_screen_rounds(1);

@@ -75,6 +75,14 @@ class LookupServiceTest : public testing::Test {
     return response.misses_size() == 1 ? response.misses(0) : v1::RecordedMiss();
   }
 
+  static v1::Sweep CancelSweep(int64_t id) {
+    v1::GetSweepRequest request;
+    request.set_sweep_id(id);
+    v1::Sweep sweep;
+    EXPECT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::GetSweep, request, &sweep).ok());
+    EXPECT_TRUE(CancelJob(*stubs_->jobs, sweep.job_id()).ok());
+    return sweep;
+  }
   // As if the job had ended then.
   static void LongAgo(int64_t job_id) {
     sqlite3* store = nullptr;
@@ -140,10 +148,7 @@ TEST_F(LookupServiceTest, AMissThatLeftNoRecordIsTriedAgainAfterAPause) {
   (*request.mutable_questions(0)->mutable_dims())["n"] = 5555;
   const v1::RecordedMiss miss = RecordMiss(request);
   ASSERT_EQ(miss.note(), "queued");
-  v1::CancelSweepRequest cancel;
-  cancel.set_sweep_id(miss.sweep_id());
-  v1::Sweep sweep;
-  ASSERT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
+  const v1::Sweep sweep = CancelSweep(miss.sweep_id());
   const v1::RecordedMiss rests = RecordMiss(request);
   EXPECT_EQ(rests.sweep_id(), miss.sweep_id());
   EXPECT_NE(rests.note().find("left no record; whoever misses it after"), std::string::npos)
@@ -156,8 +161,7 @@ TEST_F(LookupServiceTest, AMissThatLeftNoRecordIsTriedAgainAfterAPause) {
   EXPECT_EQ(again.note(), "queued");
   EXPECT_GT(again.sweep_id(), miss.sweep_id());
   EXPECT_EQ(RecordMiss(request).note(), "already queued");
-  cancel.set_sweep_id(again.sweep_id());
-  EXPECT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &sweep).ok());
+  CancelSweep(again.sweep_id());
 }
 
 TEST_F(LookupServiceTest, AnAnswerSaysWhatItIsExpectedToLoseAndWhatItLaunches) {

@@ -35,6 +35,7 @@ class ReportServiceTest : public testing::Test {
     reports_ = v1::ReportService::NewStub(channel).release();
     bench_ = v1::BenchService::NewStub(channel).release();
     profiles_ = v1::ProfileService::NewStub(channel).release();
+    jobs_ = v1::JobService::NewStub(channel).release();
     auto sweeps = v1::SweepService::NewStub(channel);
     v1::SubmitSweepRequest request;
     *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
@@ -48,6 +49,7 @@ class ReportServiceTest : public testing::Test {
     sweep_id_ = AwaitEnd(*sweeps, sweep.id()).id();
   }
   static void TearDownTestSuite() {
+    delete jobs_;
     delete profiles_;
     delete bench_;
     delete reports_;
@@ -65,15 +67,19 @@ class ReportServiceTest : public testing::Test {
   }
 
   // The last profile of the stream.
-  static grpc::Status Profile(const v1::RunProfileRequest& request, v1::Profile* profile) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(120)));
-    auto reader = profiles_->RunProfile(&context, request);
-    v1::ProfileEvent event;
-    while (reader->Read(&event)) {
-      if (event.has_profile() && profile != nullptr) *profile = event.profile();
-    }
-    return reader->Finish();
+  static grpc::Status Profile(const v1::SubmitProfileRequest& request, v1::Profile* profile) {
+    return RunJob(*profiles_, &v1::ProfileService::Stub::SubmitProfile, request, *jobs_,
+                  [&](const v1::JobEvent& event) {
+                    for (const v1::Profile& one : ResultsIn<v1::Profile>(event)) {
+                      if (profile != nullptr) *profile = one;
+                    }
+                  });
+  }
+  static grpc::Status Bench(const v1::SubmitBenchRequest& request, v1::BenchResult* result) {
+    return RunJob(*bench_, &v1::BenchService::Stub::SubmitBench, request, *jobs_,
+                  [&](const v1::JobEvent& event) {
+                    for (const auto& one : ResultsIn<v1::BenchResult>(event)) *result = one;
+                  });
   }
 
   static TempDir* dir_;
@@ -81,6 +87,7 @@ class ReportServiceTest : public testing::Test {
   static v1::ReportService::Stub* reports_;
   static v1::BenchService::Stub* bench_;
   static v1::ProfileService::Stub* profiles_;
+  static v1::JobService::Stub* jobs_;
   static int64_t sweep_id_;
 };
 
@@ -89,6 +96,7 @@ Server* ReportServiceTest::server_ = nullptr;
 v1::ReportService::Stub* ReportServiceTest::reports_ = nullptr;
 v1::BenchService::Stub* ReportServiceTest::bench_ = nullptr;
 v1::ProfileService::Stub* ReportServiceTest::profiles_ = nullptr;
+v1::JobService::Stub* ReportServiceTest::jobs_ = nullptr;
 int64_t ReportServiceTest::sweep_id_ = 0;
 
 TEST_F(ReportServiceTest, ARooflineHasEveryTrialWithItsFloors) {
@@ -209,29 +217,27 @@ TEST_F(ReportServiceTest, AReportBlamesNothingThatIsNotThere) {
   EXPECT_THAT(report.outcomes(0).examples(0).message(), HasSubstr("missing"));
 }
 
-// Also while it is set up: a reference that hangs has minutes, and nobody waits for it any more.
-TEST_F(ReportServiceTest, AMeasurementEndsWithItsCall) {
-  v1::MeasureRequest request;
+// Also while it is set up: a reference that hangs has minutes.
+TEST_F(ReportServiceTest, ACancelledMeasurementFreesTheDevice) {
+  v1::SubmitBenchRequest request;
   *request.mutable_kernel_source() = ScaleKernel();
   std::string& code = request.mutable_kernel_source()->mutable_files()->at("scale.cu");
   code = absl::StrReplaceAll(code, {{"if (i < n) y[i] = 3.0 * x[i];",
                                      "volatile double* out = y; while (i < n) out[i] = 3.0;"}});
   request.set_device("cpu");
-  v1::MeasureResponse measured;
-  {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
-    EXPECT_EQ(bench_->Measure(&context, request, &measured).error_code(),
-              grpc::StatusCode::DEADLINE_EXCEEDED);
-  }
+  v1::Job job;
+  ASSERT_TRUE(Call(*bench_, &v1::BenchService::Stub::SubmitBench, request, &job).ok());
+  absl::SleepFor(absl::Seconds(10));
+  EXPECT_TRUE(CancelJob(*jobs_, job.id()).ok());
   // The device is free again, long before the reference's own deadline of two minutes.
   *request.mutable_kernel_source() = ScaleKernel();
-  const grpc::Status next = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  v1::BenchResult measured;
+  const grpc::Status next = Bench(request, &measured);
   EXPECT_TRUE(next.ok()) << next.error_message();
 }
 
 TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {
-  v1::MeasureRequest request;
+  v1::SubmitBenchRequest request;
   *request.mutable_kernel_source() = ScaleKernel();
   (*request.mutable_dims())["n"] = 65536;
   request.set_device("cpu");
@@ -240,8 +246,8 @@ TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {
   v1::ConfigEntry* entry = request.mutable_config()->add_entries();
   entry->set_param("THREADS");
   entry->mutable_value()->set_integer(128);
-  v1::MeasureResponse measured;
-  const grpc::Status status = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  v1::BenchResult measured;
+  const grpc::Status status = Bench(request, &measured);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(measured.trial().outcome(), v1::OUTCOME_OK) << measured.trial().message();
   EXPECT_EQ(measured.trial().measurement().samples_ns_size(), 7);
@@ -249,14 +255,12 @@ TEST_F(ReportServiceTest, OneConfigIsMeasuredWithAsManySamplesAsAskedFor) {
   EXPECT_EQ(measured.declared_bytes(), 2 * 65536 * 4);
 
   entry->mutable_value()->set_integer(48);  // not one of its values
-  EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Bench(request, &measured).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   entry->set_param("NO_SUCH");
-  const grpc::Status unknown = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  const grpc::Status unknown = Bench(request, &measured);
   EXPECT_THAT(unknown.error_message(), HasSubstr("it has: THREADS, ITEMS"));
   request.set_samples(1'000'000);
-  EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Bench(request, &measured).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 // The kernel of a file has records like one of the catalogue.
@@ -265,22 +269,22 @@ TEST_F(ReportServiceTest, TheBestOfASourceIsWhatItsSweepFound) {
   of_sweep.set_sweep_id(sweep_id_);
   v1::SweepReport report;
   ASSERT_TRUE(SweepReport(of_sweep, &report).ok());
-  v1::MeasureRequest request;
+  v1::SubmitBenchRequest request;
   *request.mutable_kernel_source() = ScaleKernel({.faulty = true});
   (*request.mutable_dims())["n"] = 65536;
   request.set_device("cpu");
   request.set_cache_mode(v1::CACHE_MODE_WARM);
   request.set_samples(3);
   request.set_best(true);
-  v1::MeasureResponse measured;
-  const grpc::Status status = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  v1::BenchResult measured;
+  const grpc::Status status = Bench(request, &measured);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(measured.trial().config().SerializeAsString(),
             report.sweep().result().best().config().SerializeAsString());
   EXPECT_THAT(measured.reason(), HasSubstr("exact: this problem was tuned on"));
 
   (*request.mutable_dims())["mode"] = 1;  // has to match, and was never tuned
-  const grpc::Status unknown = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  const grpc::Status unknown = Bench(request, &measured);
   EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_THAT(unknown.error_message(), HasSubstr("bench --default"));
 }
@@ -291,7 +295,7 @@ TEST_F(ReportServiceTest, AnInvalidDefaultIsNoReasonToRefuseAnotherConfig) {
   threads.set_param("THREADS");
   threads.mutable_value()->set_integer(32);
 
-  v1::RunProfileRequest profile;
+  v1::SubmitProfileRequest profile;
   *profile.mutable_kernel_source() = ScaleKernel();
   (*profile.mutable_dims())["n"] = 40;
   profile.set_device("cpu");
@@ -306,16 +310,15 @@ TEST_F(ReportServiceTest, AnInvalidDefaultIsNoReasonToRefuseAnotherConfig) {
   ASSERT_EQ(read.config().entries_size(), 2);
   EXPECT_EQ(read.config().entries(0).value().integer(), 32);
 
-  v1::MeasureRequest request;
+  v1::SubmitBenchRequest request;
   *request.mutable_kernel_source() = ScaleKernel();
   (*request.mutable_dims())["n"] = 40;
   request.set_device("cpu");
   request.set_samples(3);
-  v1::MeasureResponse measured;
-  EXPECT_EQ(Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  v1::BenchResult measured;
+  EXPECT_EQ(Bench(request, &measured).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   *request.mutable_config()->add_entries() = threads;
-  const grpc::Status status = Call(*bench_, &v1::BenchService::Stub::Measure, request, &measured);
+  const grpc::Status status = Bench(request, &measured);
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 

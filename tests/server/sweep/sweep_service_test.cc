@@ -131,8 +131,12 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   EXPECT_EQ(submitted.problem().dtype(), "f32");
   EXPECT_EQ(submitted.progress().space_size(), 8u);
 
-  std::vector<v1::SweepEvent> events;
-  const v1::Sweep done = AwaitEnd(*stubs_->sweeps, submitted.id(), &events);
+  std::vector<v1::JobEvent> events;
+  FollowJob(*stubs_->jobs, submitted.job_id(), [&](const v1::JobEvent& event) {
+    events.push_back(event);
+    return true;
+  });
+  const v1::Sweep done = AwaitEnd(*stubs_->sweeps, submitted.id());
   ASSERT_EQ(done.state(), v1::JOB_STATE_DONE) << done.message();
   EXPECT_EQ(done.progress().done(), 4u);
   EXPECT_EQ(done.progress().planned(), 4u);
@@ -149,8 +153,8 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   EXPECT_NE(result.bound(), v1::BOUND_UNSPECIFIED);
 
   std::set<int64_t> seen;
-  for (const v1::SweepEvent& event : events) {
-    for (const v1::Trial& trial : event.trials()) {
+  for (const v1::JobEvent& event : events) {
+    for (const v1::Trial& trial : ResultsIn<v1::Trial>(event)) {
       EXPECT_TRUE(seen.insert(trial.id()).second) << "each trial once";
     }
   }
@@ -331,48 +335,51 @@ TEST_F(SweepServiceTest, AWrongVariantIsAnOutcome) {
 TEST_F(SweepServiceTest, CancelKeepsWhatIsDoneAndNamesTheBest) {
   v1::SubmitSweepRequest request = MakeRequest(1 << 20);
   *request.mutable_kernel_source() = ScaleKernel({.items = "range(1, 17)"});
-  const int64_t id = Submit(request).id();
-  grpc::ClientContext context;
-  v1::WatchSweepRequest watch;
-  watch.set_sweep_id(id);
-  auto reader = stubs_->sweeps->WatchSweep(&context, watch);
-  v1::SweepEvent event;
-  while (reader->Read(&event) && event.sweep().progress().done() == 0) {
-  }
-  v1::CancelSweepRequest cancel;
-  cancel.set_sweep_id(id);
-  v1::Sweep cancelled;
+  const v1::Sweep submitted = Submit(request);
+  const int64_t id = submitted.id();
+  v1::Sweep last;
+  bool asked = false;
   const grpc::Status status =
-      Call(*stubs_->sweeps, &v1::SweepService::Stub::CancelSweep, cancel, &cancelled);
+      FollowJob(*stubs_->jobs, submitted.job_id(), [&](const v1::JobEvent& event) {
+        for (const v1::Sweep& sweep : ResultsIn<v1::Sweep>(event)) last = sweep;
+        if (last.progress().done() > 0 && !std::exchange(asked, true)) {
+          EXPECT_TRUE(CancelJob(*stubs_->jobs, submitted.job_id()).ok());
+        }
+        return true;
+      });
   ASSERT_TRUE(status.ok()) << status.error_message();
+  const v1::Sweep cancelled = AwaitEnd(*stubs_->sweeps, id);
   EXPECT_EQ(cancelled.state(), v1::JOB_STATE_CANCELLED);
   EXPECT_GT(cancelled.progress().done(), 0u);
   EXPECT_LT(cancelled.progress().done(), cancelled.progress().planned());
   EXPECT_GE(Trials(id).size(), cancelled.progress().done());
   EXPECT_EQ(cancelled.result().best().outcome(), v1::OUTCOME_OK);
-  while (reader->Read(&event)) {
-  }
-  EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(event.sweep().state(), v1::JOB_STATE_CANCELLED) << "the last event";
+  EXPECT_EQ(last.state(), v1::JOB_STATE_CANCELLED) << "the last event";
 }
 
 TEST_F(SweepServiceTest, AWatcherThatNeverReadsHoldsNobodyUp) {
-  const int64_t id = Submit(MakeRequest(512)).id();
-  v1::WatchSweepRequest watch;
-  watch.set_sweep_id(id);
+  const v1::Sweep sweep = Submit(MakeRequest(512));
+  v1::WatchJobRequest watch;
+  watch.set_job_id(sweep.job_id());
   grpc::ClientContext stalled_context;
-  auto stalled = stubs_->sweeps->WatchSweep(&stalled_context, watch);
-  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id).state(), v1::JOB_STATE_DONE);
+  auto stalled = stubs_->jobs->WatchJob(&stalled_context, watch);
+  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, sweep.id()).state(), v1::JOB_STATE_DONE);
   stalled_context.TryCancel();
   EXPECT_EQ(stalled->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST_F(SweepServiceTest, AFinishedSweepCanBeWatched) {
-  const int64_t id = Submit(MakeRequest(512)).id();
-  AwaitEnd(*stubs_->sweeps, id);
-  std::vector<v1::SweepEvent> events;
-  EXPECT_EQ(AwaitEnd(*stubs_->sweeps, id, &events).state(), v1::JOB_STATE_DONE);
-  EXPECT_EQ(events.size(), 1u);
+  const v1::Sweep sweep = Submit(MakeRequest(512));
+  AwaitEnd(*stubs_->sweeps, sweep.id());
+  std::vector<v1::JobEvent> events;
+  FollowJob(*stubs_->jobs, sweep.job_id(), [&](const v1::JobEvent& event) {
+    events.push_back(event);
+    return true;
+  });
+  ASSERT_GE(events.size(), 1u);
+  const std::vector<v1::Sweep> results = ResultsIn<v1::Sweep>(events.back());
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].state(), v1::JOB_STATE_DONE);
 }
 
 TEST_F(SweepServiceTest, SameIdempotencyKeySameSweep) {
@@ -442,19 +449,6 @@ TEST_F(SweepServiceTest, AReferenceThatDoesNotCompileFailsTheSweep) {
   EXPECT_EQ(sweep.state(), v1::JOB_STATE_FAILED);
   EXPECT_NE(sweep.message().find("reference"), std::string::npos) << sweep.message();
   EXPECT_FALSE(sweep.has_result());
-}
-
-TEST_F(SweepServiceTest, ListsAreLimited) {
-  v1::ListSweepsRequest request;
-  request.set_limit(5000);
-  v1::ListSweepsResponse response;
-  EXPECT_EQ(
-      Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response).error_code(),
-      grpc::StatusCode::INVALID_ARGUMENT);
-  AwaitEnd(*stubs_->sweeps, Submit(MakeRequest(512)).id());
-  request.set_limit(1);
-  ASSERT_TRUE(Call(*stubs_->sweeps, &v1::SweepService::Stub::ListSweeps, request, &response).ok());
-  EXPECT_EQ(response.sweeps_size(), 1);
 }
 
 TEST_F(SweepServiceTest, KernelCheckCompilesAndFindsFaults) {

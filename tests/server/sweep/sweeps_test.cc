@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
 #include "tests/db/faulty_disk.h"
@@ -78,8 +79,8 @@ class SweepsTest : public testing::Test {
 
   void Start(const Sweeps::Options& options, size_t unfinished_max, RunSweepJob run) {
     scheduler_ = std::make_unique<Scheduler>(
-        Scheduler::Options{.unfinished_max = unfinished_max, .embedded = options.embedded}, *store_,
-        turns_, ticker_, DeviceCare());
+        Scheduler::Options{.unfinished_max = unfinished_max, .embedded = options.left.embedded},
+        *store_, turns_, ticker_, DeviceCare());
     sweeps_ = Sweeps::Start(options, *store_, *scheduler_, std::move(run)).value();
   }
 
@@ -115,6 +116,19 @@ class SweepsTest : public testing::Test {
 
   int64_t Submit(const std::string& device) {
     return sweeps_->Submit(MakeSubmission(device)).value().row.id;
+  }
+
+  // As CancelJob does.
+  absl::StatusOr<SweepView> Cancel(int64_t id, absl::Time deadline) {
+    ASSIGN_OR_RETURN(const SweepView asked, sweeps_->Get(id));
+    const int64_t job_id = asked.row.job.id;
+    const absl::Status cancelled = scheduler_->Cancel(job_id, deadline).status();
+    if (absl::IsNotFound(cancelled)) {
+      RETURN_IF_ERROR(sweeps_->CancelLeft(job_id));
+    } else {
+      RETURN_IF_ERROR(cancelled);
+    }
+    return sweeps_->Get(id);
   }
 
   // Waits for the end of a sweep as a watcher would.
@@ -168,7 +182,7 @@ TEST_F(SweepsTest, OneSweepAtATimeOnADeviceOldestFirst) {
 TEST_F(SweepsTest, CancelEndsARunningSweep) {
   const int64_t id = Submit("cpu");
   gate_->AwaitStarted(1);
-  SweepView view = sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).value();
+  SweepView view = Cancel(id, absl::Now() + absl::Seconds(30)).value();
   EXPECT_EQ(view.row.job.state, db::JobState::kCancelled);
   EXPECT_EQ(view.progress.done, 5u) << "what was done is kept";
   EXPECT_EQ(store_->GetSweep(id).value().job.state, db::JobState::kCancelled);
@@ -191,7 +205,7 @@ TEST_F(SweepsTest, CancelDoesNotWaitForWhatIsLeftOfASweep) {
   const int64_t id = Submit("cpu");
   const int64_t next = Submit("cpu");
   first_started.get_future().wait();
-  const SweepView view = sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).value();
+  const SweepView view = Cancel(id, absl::Now() + absl::Seconds(30)).value();
   EXPECT_EQ(view.row.job.state, db::JobState::kCancelled);
   EXPECT_EQ(sweeps_->Get(next).value().row.job.state, db::JobState::kQueued);
   EXPECT_EQ(started, 1) << "the device is not free yet";
@@ -204,7 +218,7 @@ TEST_F(SweepsTest, CancelTakesAWaitingSweepOutOfTheQueue) {
   const int64_t running = Submit("cpu");
   const int64_t waiting = Submit("cpu");
   gate_->AwaitStarted(1);
-  SweepView view = sweeps_->Cancel(waiting, absl::Now() + absl::Seconds(30)).value();
+  SweepView view = Cancel(waiting, absl::Now() + absl::Seconds(30)).value();
   EXPECT_EQ(view.row.job.state, db::JobState::kCancelled);
   gate_->Open();
   AwaitEnd(running);
@@ -215,13 +229,13 @@ TEST_F(SweepsTest, CancelOfAFinishedSweepChangesNothing) {
   const int64_t id = Submit("cpu");
   gate_->Open();
   AwaitEnd(id);
-  EXPECT_EQ(sweeps_->Cancel(id, absl::Now()).value().row.job.state, db::JobState::kDone);
+  EXPECT_EQ(Cancel(id, absl::Now()).value().row.job.state, db::JobState::kDone);
 }
 
 TEST_F(SweepsTest, UnknownSweepIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(sweeps_->Get(77).status()));
-  EXPECT_TRUE(absl::IsNotFound(sweeps_->Cancel(77, absl::Now()).status()));
-  EXPECT_TRUE(absl::IsNotFound(sweeps_->Watch(77).status()));
+  EXPECT_TRUE(absl::IsNotFound(Cancel(77, absl::Now()).status()));
+  EXPECT_TRUE(absl::IsNotFound(sweeps_->OfJob(77).status()));
 }
 
 TEST_F(SweepsTest, StoppedDaemonGoesOnWithItsSweepsInOrder) {
@@ -240,7 +254,7 @@ TEST_F(SweepsTest, StoppedDaemonGoesOnWithItsSweepsInOrder) {
 TEST_F(SweepsTest, WithoutTakingUpSweepsAreLeftForADaemon) {
   const int64_t left = Submit("cpu");
   gate_->AwaitStarted(1);
-  Restart({.embedded = true});
+  Restart({.left = {.embedded = true}});
   const int64_t mine = Submit("cpu");
   gate_->Open();
   EXPECT_EQ(AwaitEnd(mine).row.job.state, db::JobState::kDone);
@@ -249,14 +263,14 @@ TEST_F(SweepsTest, WithoutTakingUpSweepsAreLeftForADaemon) {
   EXPECT_FALSE(view.row.job.message.empty());
   EXPECT_EQ(view.progress.space_size, 10u);
   EXPECT_TRUE(absl::IsFailedPrecondition(sweeps_->Watch(left).status())) << "nothing to watch";
-  EXPECT_EQ(sweeps_->Cancel(left, absl::Now()).value().row.job.state, db::JobState::kCancelled);
+  EXPECT_EQ(Cancel(left, absl::Now()).value().row.job.state, db::JobState::kCancelled);
   EXPECT_EQ(store_->GetSweep(left).value().job.state, db::JobState::kCancelled);
 }
 
 // Its tunectl was killed, and nobody goes on with it: not a daemon, not another tunectl.
 TEST_F(SweepsTest, AnEmbeddedSweepThatWasTerminatedIsInterruptedForGood) {
   for (const bool embedded : {false, true}) {
-    Restart({.embedded = true});
+    Restart({.left = {.embedded = true}});
     const int64_t left = Submit("cpu");
     gate_->AwaitStarted(1);
     scheduler_->Stop();
@@ -276,7 +290,7 @@ TEST_F(SweepsTest, AnEmbeddedSweepThatWasTerminatedIsInterruptedForGood) {
 }
 
 TEST_F(SweepsTest, WhoOnlyReadsSeesWhatAnotherProcessIsAt) {
-  Restart({.embedded = true});
+  Restart({.left = {.embedded = true}});
   const int64_t id = Submit("cpu");
   gate_->AwaitStarted(1);
   const std::string path = dir_.path() + "/tune.db";
@@ -284,9 +298,9 @@ TEST_F(SweepsTest, WhoOnlyReadsSeesWhatAnotherProcessIsAt) {
   const auto look = [&](const std::string& owner) {
     Scheduler scheduler({.embedded = true}, *reader, turns_, ticker_, DeviceCare());
     const std::unique_ptr<Sweeps> sweeps =
-        Sweeps::Start({.embedded = true, .other_owner = owner}, *reader, scheduler, {}).value();
+        Sweeps::Start({.left = {.embedded = true}, .other_owner = owner}, *reader, scheduler, {})
+            .value();
     const SweepView view = sweeps->Get(id).value();
-    EXPECT_EQ(absl::IsFailedPrecondition(sweeps->Watch(id).status()), !owner.empty());
     EXPECT_FALSE(sweeps->Submit(MakeSubmission("cpu")).ok());
     return ToProto(view);
   };
@@ -310,7 +324,7 @@ TEST_F(SweepsTest, WhatWaitsSaysWhoHasTheDeviceAndHowManyAreAhead) {
   EXPECT_EQ(ToProto(sweeps_->Get(second).value()).state(), v1::JOB_STATE_WAITING);
   EXPECT_EQ(sweeps_->Get(third).value().row.job.message,
             absl::StrCat(holder, "; 1 other job is ahead of it"));
-  ASSERT_TRUE(sweeps_->Cancel(second, absl::Now() + absl::Seconds(30)).ok());
+  ASSERT_TRUE(Cancel(second, absl::Now() + absl::Seconds(30)).ok());
   EXPECT_EQ(sweeps_->Get(third).value().row.job.message, holder);
 }
 
@@ -344,18 +358,8 @@ TEST_F(SweepsTest, FullQueueRefuses) {
   Submit("cpu");
   EXPECT_TRUE(absl::IsResourceExhausted(sweeps_->Submit(MakeSubmission("cpu")).status()));
   EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.id, id);
-  ASSERT_TRUE(sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).ok());
+  ASSERT_TRUE(Cancel(id, absl::Now() + absl::Seconds(30)).ok());
   EXPECT_TRUE(sweeps_->Submit(MakeSubmission("cpu")).ok());
-}
-
-TEST_F(SweepsTest, ListIsNewestFirstAndLimited) {
-  const int64_t first = Submit("cpu");
-  const int64_t second = Submit("cpu");
-  const std::vector<SweepView> all = sweeps_->List(10).value();
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[0].row.id, second);
-  EXPECT_EQ(all[1].row.id, first);
-  EXPECT_EQ(sweeps_->List(1).value().size(), 1u);
 }
 
 TEST_F(SweepsTest, OldViewsAreReadFromTheStore) {
@@ -371,17 +375,17 @@ TEST_F(SweepsTest, ASweepThatDaemonsDieWithFailsAndIsNotRunAgain) {
   const int64_t other = Submit("cpu");
   gate_->AwaitStarted(1);
   DieRunning(killer);
-  Restart({.deaths_max = 2});
+  Restart({.left = {.deaths_max = 2}});
   EXPECT_EQ(store_->GetSweep(killer).value().job.deaths, 1u);
   gate_->AwaitStarted(1);
   EXPECT_EQ(gate_->started(), std::vector<int64_t>{other}) << "the one in doubt comes last";
 
   DieRunning(killer);
-  Restart({.deaths_max = 2});
+  Restart({.left = {.deaths_max = 2}});
   const SweepView failed = sweeps_->Get(killer).value();
   EXPECT_EQ(failed.row.job.state, db::JobState::kFailed);
   EXPECT_EQ(failed.row.job.deaths, 2u);
-  EXPECT_THAT(failed.row.job.message, HasSubstr("2 daemons died while this sweep ran"));
+  EXPECT_THAT(failed.row.job.message, HasSubstr("2 daemons died while it ran"));
   EXPECT_THAT(failed.row.job.message, HasSubstr("submit it again"));
   EXPECT_GT(failed.row.job.finished_unix_ms, 0);
   gate_->Open();
@@ -393,7 +397,7 @@ TEST_F(SweepsTest, ADaemonThatStopsInOrderIsNoDeath) {
   const int64_t id = Submit("cpu");
   for (int i = 0; i < 5; ++i) {
     gate_->AwaitStarted(1);
-    Restart({.deaths_max = 1});
+    Restart({.left = {.deaths_max = 1}});
     EXPECT_EQ(store_->GetSweep(id).value().job.deaths, 0u);
   }
   gate_->Open();
@@ -404,7 +408,7 @@ TEST_F(SweepsTest, ADaemonThatStoppedInOrderOnAFullDiskIsNoDeath) {
   const int64_t id = Submit("cpu");
   gate_->AwaitStarted(1);
   DieRunning(id);  // as the row is left if it cannot be changed any more
-  Restart({.deaths_max = 1, .ended_in_order = true});
+  Restart({.left = {.deaths_max = 1, .ended_in_order = true}});
   EXPECT_EQ(store_->GetSweep(id).value().job.deaths, 0u);
   gate_->Open();
   EXPECT_EQ(AwaitEnd(id).row.job.state, db::JobState::kDone);
@@ -421,7 +425,7 @@ TEST_F(SweepsTest, ASweepWhoseRowMakesNoSenseStopsNobody) {
   Restart({});
   gate_->Open();
   EXPECT_EQ(AwaitEnd(good).row.job.state, db::JobState::kDone);
-  EXPECT_EQ(sweeps_->List(10).value().size(), 1u);
+  EXPECT_TRUE(absl::IsDataLoss(sweeps_->OfJob(row.job.id).status())) << "a list leaves it out";
   EXPECT_TRUE(absl::IsDataLoss(sweeps_->Get(bad).status())) << "whoever asks for it is told";
   const std::vector<db::UnreadableRow> rows = store_->UnreadableRows();
   ASSERT_EQ(rows.size(), 1u);
@@ -487,7 +491,7 @@ TEST_F(AwayTest, ASweepThatWaitsForItsDeviceIsCancelled) {
   Restart(Options());
   const int64_t id = SubmitTo({"cuda:7"});
   EXPECT_EQ(sweeps_->Get(id)->row.job.message, "waiting: device cuda:7 is not there");
-  ASSERT_TRUE(sweeps_->Cancel(id, absl::Now() + absl::Seconds(30)).ok());
+  ASSERT_TRUE(Cancel(id, absl::Now() + absl::Seconds(30)).ok());
   EXPECT_EQ(store_->GetSweep(id)->job.state, db::JobState::kCancelled);
 }
 
@@ -521,7 +525,7 @@ TEST_F(SweepsTest, TheEndOfASweepWaitsForSpaceAndNothingIsToldBefore) {
   const int64_t waiting = Submit("cpu");
   gate_->AwaitStarted(1);
   disk_.write_error = ENOSPC;
-  const absl::Status refused = sweeps_->Cancel(waiting, absl::Now() + absl::Seconds(5)).status();
+  const absl::Status refused = Cancel(waiting, absl::Now() + absl::Seconds(5)).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("free some space"));
   EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu")).status().code(),

@@ -102,15 +102,11 @@ class TakenUpAgainTest : public testing::Test {
   }
   // Waits until so many trials were told.
   void AwaitTrials(int64_t id, size_t count) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
-    v1::WatchSweepRequest request;
-    request.set_sweep_id(id);
-    auto reader = stubs_->sweeps->WatchSweep(&context, request);
     std::set<int64_t> trials;
-    for (v1::SweepEvent event; trials.size() < count && reader->Read(&event);) {
-      for (const v1::Trial& trial : event.trials()) trials.insert(trial.id());
-    }
+    FollowJob(*stubs_->jobs, Get(id).job_id(), [&](const v1::JobEvent& event) {
+      for (const v1::Trial& trial : ResultsIn<v1::Trial>(event)) trials.insert(trial.id());
+      return trials.size() < count;
+    });
     EXPECT_GE(trials.size(), count);
   }
   // A sweep that was started and that the daemon left.

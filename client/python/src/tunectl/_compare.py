@@ -23,6 +23,7 @@ from ._work import _source_of
 
 _ALIVE_SECONDS = 1.0
 _PIECE_BYTES = 1 << 20
+_CANCEL_SECONDS = 10.0
 _KINDS = ("torch", "numpy", "buffers")
 
 
@@ -206,6 +207,31 @@ class _Turns:
                 return  # whoever follows the comparison hears why
 
 
+def _cancel(address: str, job_id: int) -> None:
+    """With a deadline of its own: that of the comparison may have passed."""
+    with contextlib.suppress(_rpc.DaemonError), _rpc.Connection(address, _CANCEL_SECONDS) as daemon:
+        daemon.call("JobService", "CancelJob", job_id=job_id)
+
+
+def _follow(daemon: _rpc.Connection, job_id: int, turns: _Turns, progress: Optional[Callable[[str], None]]) -> int:
+    """The comparison's number, once the job is done. DaemonError: it failed or was cancelled."""
+    comparison_id, told = 0, ""
+    last: Any = None
+    for event in daemon.watch("JobService", "WatchJob", job_id=job_id):
+        last = event
+        for comparison in _rpc.unpacked(event.results, "Comparison"):
+            comparison_id = int(comparison.id)
+        if progress is not None and event.job.message not in ("", told) and not event.job.finished_unix_ms:
+            told = event.job.message
+            progress(told)
+        orders = _rpc.unpacked(event.results, "PeerOrder")
+        if orders and not event.job.finished_unix_ms:
+            turns.take(orders[-1])
+    if last is None or last.job.state != _rpc.enum_value("JobState", "JOB_STATE_DONE"):
+        raise _rpc.failed(last)
+    return comparison_id
+
+
 def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[..., Any]], *,
             dtype: object = None, device: str = "", sweep: Optional[Mapping[str, Iterable[int]]] = None,
             rounds: int = 0, leg_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
@@ -221,17 +247,13 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
     request = {"entries": entries, "dims": {name: int(value) for name, value in dims.items()},
                "dtype": dtype_name(dtype), "device": device, "rounds": rounds, "leg_seconds": leg_seconds,
                "seed": seed, "cache_mode": "CACHE_MODE_WARM" if warm else "CACHE_MODE_COLD", **_sizes(sweep)}
-    last: Optional[Any] = None
-    with _rpc.Connection(address or _sources.default_address(), timeout) as daemon, \
-            contextlib.closing(_Turns(daemon, peers, kind)) as turns:
-        for event in daemon.watch("CompareService", "RunComparison", **request):
-            said = event.WhichOneof("kind")
-            if said == "order":
-                turns.take(event.order)
-            elif said == "comparison":
-                last = event.comparison
-            elif progress is not None:
-                progress(event.step)
-    if last is None:
-        raise _rpc.DaemonError("the comparison ended without a result")
+    where = address or _sources.default_address()
+    with _rpc.Connection(where, timeout) as daemon, contextlib.closing(_Turns(daemon, peers, kind)) as turns:
+        job = daemon.call("CompareService", "SubmitComparison", **request)
+        try:
+            comparison_id = _follow(daemon, job.id, turns, progress)
+        except BaseException:
+            _cancel(where, job.id)
+            raise
+        last = daemon.call("CompareService", "GetComparison", comparison_id=comparison_id)
     return _rpc.as_rows([last])[0]

@@ -42,6 +42,14 @@ class DaemonError(Exception):
         self.code = code
 
 
+def failed(event: Any) -> DaemonError:
+    """Of the last event of a job that is not done; None: there was none."""
+    if event is None:
+        return DaemonError("the job ended without a result")
+    codes = {code.value[0]: code.name for code in grpc.StatusCode}
+    return DaemonError(event.job.message or "the job was cancelled", codes.get(event.error_code or 1, "UNKNOWN"))
+
+
 @functools.lru_cache(maxsize=1)
 def _pool() -> Any:
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tune.protoset")
@@ -67,6 +75,11 @@ def message(name: str) -> Any:
         return message_factory.GetMessageClass(descriptor)
     factory: Any = message_factory.MessageFactory(_pool())  # protobuf 4.21
     return factory.GetPrototype(descriptor)
+
+
+def unpacked(results: Iterable[Any], name: str) -> list[Any]:
+    """The messages of a type, such as "Sweep", among the results of a job."""
+    return [message(name).FromString(one.value) for one in results if one.type_url.endswith(f"/tune.v1.{name}")]
 
 
 def enum_value(name: str, value: str) -> int:
@@ -256,7 +269,7 @@ def _plain(field: Any, value: Any) -> Any:
         return name.removeprefix(prefix.upper() + "_").lower()
     if field.message_type is None:
         return value
-    if field.message_type.name in ("Config", "Problem"):
+    if field.message_type.name in _NAMED:
         return _NAMED[field.message_type.name](value)
     return _as_dict(value)
 
@@ -270,4 +283,9 @@ def _problem(problem: Any) -> dict[str, Any]:
     return {**{dim.name: dim.value for dim in problem.dims}, "dtype": problem.dtype}
 
 
-_NAMED = {"Config": _config, "Problem": _problem}
+def _any(one: Any) -> dict[str, Any]:
+    name = one.type_url.rpartition(".")[2]
+    return {"@type": name, **_as_dict(message(name).FromString(one.value))}
+
+
+_NAMED = {"Any": _any, "Config": _config, "Problem": _problem}

@@ -19,7 +19,6 @@ from ._rpc import DaemonError
 __all__ = ["DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"]
 
 _TIMEOUT_SECONDS = 10.0
-_SWEEPS_MAX = 1000  # that are looked at for a job's
 
 
 class Rows(list[dict[str, Any]]):
@@ -73,11 +72,16 @@ def _sweep_id(daemon: _rpc.Connection, work: Work) -> int:
     kind, number = _named(work)
     if kind == "sweep":
         return number
-    for sweep in daemon.call("SweepService", "ListSweeps", limit=_SWEEPS_MAX).sweeps:
-        if sweep.job_id == number:
-            return int(sweep.id)
-    job = daemon.call("JobService", "GetJob", job_id=number)
+    job = daemon.call("JobService", "GetJob", job_id=number, with_results=True)
+    for sweep in _rpc.unpacked(job.results, "Sweep"):
+        return int(sweep.id)
     raise DaemonError(f"job {number}, of {job.subject}, is no sweep", "NOT_FOUND")
+
+
+def _job_id(daemon: _rpc.Connection, work: Work) -> int:
+    """The number of a job, of a sweep's too."""
+    kind, number = _named(work)
+    return number if kind == "job" else int(daemon.call("SweepService", "GetSweep", sweep_id=number).job_id)
 
 
 def jobs(*, limit: int = 20, unfinished: bool = False, address: Optional[str] = None,
@@ -92,8 +96,8 @@ def sweeps(*, limit: int = 20, address: Optional[str] = None,
            timeout: float = _TIMEOUT_SECONDS) -> Rows:
     """The sweeps, with what they found. As `tunectl sweep list`."""
     with _connect(address, timeout) as daemon:
-        answer = daemon.call("SweepService", "ListSweeps", limit=limit)
-    return Rows(_rpc.as_rows(answer.sweeps))
+        answer = daemon.call("JobService", "ListJobs", limit=limit, kind="JOB_KIND_SWEEP", with_results=True)
+        return Rows(_rpc.as_rows(sweep for job in answer.jobs for sweep in _rpc.unpacked(job.results, "Sweep")))
 
 
 def trials(sweep: Work, *, address: Optional[str] = None, timeout: float = 60.0) -> Rows:
@@ -123,9 +127,9 @@ def cancel(sweep: Work, *, address: Optional[str] = None,
     """Ends a sweep of one's own, or a job, and returns it as it is then; its trials are kept."""
     kind, number = _named(sweep)
     with _connect(address, timeout) as daemon:
-        if kind == "job":
-            return _rpc.as_rows([daemon.call("JobService", "CancelJob", job_id=number)])[0]
-        return _rpc.as_rows([daemon.call("SweepService", "CancelSweep", sweep_id=number)])[0]
+        job = daemon.call("JobService", "CancelJob", job_id=_job_id(daemon, sweep))
+        last = job if kind == "job" else daemon.call("SweepService", "GetSweep", sweep_id=number)
+        return _rpc.as_rows([last])[0]
 
 
 def _source_of(spec: str) -> Any:
@@ -181,8 +185,10 @@ def wait(sweep: Work, *, timeout: float = 3600.0, address: Optional[str] = None,
     last: dict[str, Any] = {}
     tell = progress if callable(progress) else _progress.Bar() if progress else None
     with _connect(address, timeout) as daemon:
-        for event in daemon.watch("SweepService", "WatchSweep", sweep_id=_sweep_id(daemon, sweep)):
-            last = _rpc.as_rows([event.sweep])[0]
+        sweep_id = _sweep_id(daemon, sweep)
+        for event in daemon.watch("JobService", "WatchJob", job_id=_job_id(daemon, sweep_id)):
+            for one in _rpc.unpacked(event.results, "Sweep"):
+                last = _rpc.as_rows([one])[0]
             if tell is not None:
                 tell(last)
     return last
