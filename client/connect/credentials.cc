@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/secret_file.h"
+#include "base/status_macros.h"
 
 namespace tune::client {
 namespace {
@@ -50,9 +51,7 @@ absl::StatusOr<std::string> TokenOf(const TlsFiles& tls) {
   if (path.empty() && token.empty() && !has_certificate) path = DefaultTokenFile();
   std::string source = "TUNE_TOKEN";
   if (!path.empty()) {
-    absl::StatusOr<std::string> text = ReadSecret(path);
-    if (!text.ok()) return text.status();
-    token = *std::move(text);
+    ASSIGN_OR_RETURN(token, ReadSecret(path));
     source = absl::StrCat("'", path, "'");
   }
   token = std::string(absl::StripAsciiWhitespace(token));
@@ -77,20 +76,17 @@ absl::StatusOr<Credentials> CredentialsOf(const TlsFiles& tls) {
         std::tuple(Given(tls.certificate, "TUNE_TLS_CERT"), Read(ReadFile), &texts.certificate),
         std::tuple(Given(tls.key, "TUNE_TLS_KEY"), Read(ReadSecret), &texts.key)}) {
     if (path.empty()) continue;
-    absl::StatusOr<std::string> contents = read(path);
-    if (!contents.ok()) return contents.status();
-    *text = *std::move(contents);
+    ASSIGN_OR_RETURN(*text, read(path));
     if (text->empty()) return absl::InvalidArgumentError(absl::StrCat("'", path, "' is empty"));
   }
-  if (absl::Status wrong = CheckTls(texts); !wrong.ok()) return wrong;
-  absl::StatusOr<std::string> token = TokenOf(tls);
-  if (!token.ok()) return token.status();
+  RETURN_IF_ERROR(CheckTls(texts));
+  ASSIGN_OR_RETURN(std::string token, TokenOf(tls));
   credentials.channel = grpc::SslCredentials({.pem_root_certs = texts.ca,
                                               .pem_private_key = texts.key,
                                               .pem_cert_chain = texts.certificate});
-  if (!token->empty()) {
-    credentials.channel = grpc::CompositeChannelCredentials(credentials.channel,
-                                                            grpc::AccessTokenCredentials(*token));
+  if (!token.empty()) {
+    credentials.channel =
+        grpc::CompositeChannelCredentials(credentials.channel, grpc::AccessTokenCredentials(token));
   }
   return credentials;
 }

@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
+#include "base/status_macros.h"
 
 namespace tune::client {
 namespace {
@@ -85,8 +86,7 @@ absl::Status CheckPeer(int socket, const std::string& path, const std::optional<
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToDaemon(const std::string& socket_path,
                                                                const SocketOptions& options) {
-  const absl::StatusOr<std::optional<uid_t>> trusted = TrustedUser(options.daemon_user);
-  if (!trusted.ok()) return trusted.status();
+  ASSIGN_OR_RETURN(const std::optional<uid_t> trusted, TrustedUser(options.daemon_user));
   sockaddr_un name{.sun_family = AF_UNIX};
   if (socket_path.empty() || socket_path.size() >= sizeof(name.sun_path)) {
     return absl::InvalidArgumentError(absl::StrCat("socket path '", socket_path, "' has ",
@@ -101,8 +101,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToDaemon(const std::string
     if (errno == EACCES) return MayNotConnect(socket_path);
     return NobodyAnswers(socket_path, std::strerror(errno));
   }
-  absl::Status known = CheckPeer(fd.get(), socket_path, *trusted);
-  if (!known.ok()) return known;
+  RETURN_IF_ERROR(CheckPeer(fd.get(), socket_path, trusted));
   // A daemon that is there greets first.
   pollfd greeting = {fd.get(), POLLIN, 0};
   if (poll(&greeting, 1, static_cast<int>(options.timeout.count())) <= 0) {

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "base/address.h"
 #include "base/descriptor.h"
+#include "base/status_macros.h"
 
 namespace tune::client {
 namespace {
@@ -294,29 +295,27 @@ absl::Status CheckTls(const TlsTexts& texts) {
 
 absl::Status ProbeTls(const std::string& address, const TlsTexts& texts,
                       std::chrono::milliseconds timeout) {
-  if (absl::Status wrong = CheckTls(texts); !wrong.ok()) return wrong;
+  RETURN_IF_ERROR(CheckTls(texts));
   const Time ends_at = std::chrono::steady_clock::now() + timeout;
-  const absl::StatusOr<HostPort> place = HostPortOf(address);
-  if (!place.ok()) return place.status();
-  const absl::StatusOr<Descriptor> fd = ConnectTo(*place, ends_at);
-  if (!fd.ok()) return fd.status();
+  ASSIGN_OR_RETURN(const HostPort place, HostPortOf(address));
+  ASSIGN_OR_RETURN(const Descriptor fd, ConnectTo(place, ends_at));
   const Context context = ContextOf(texts);
   if (context == nullptr) return absl::OkStatus();
-  const Session session = SessionOf(context, place->host);
+  const Session session = SessionOf(context, place.host);
   if (session == nullptr) return absl::OkStatus();
-  const Ended shaken = Exchange(session.get(), fd->get(), ends_at, SSL_do_handshake);
+  const Ended shaken = Exchange(session.get(), fd.get(), ends_at, SSL_do_handshake);
   if (shaken == Ended::kSilent || shaken == Ended::kClosed) {
     return Refused("what listens there does not go on with TLS");
   }
   if (shaken == Ended::kRefused) return Refused(WhyRefused());
-  const std::string why = WhyNotTrusted(session.get(), place->host, !texts.ca.empty());
+  const std::string why = WhyNotTrusted(session.get(), place.host, !texts.ca.empty());
   if (!why.empty()) return Refused(why);
   // A daemon that does not take our certificate says so only now. Else it greets.
   const auto read = [](SSL* of) {
     char byte = 0;
     return SSL_read(of, &byte, 1);
   };
-  const Ended greeted = Exchange(session.get(), fd->get(), ends_at, read);
+  const Ended greeted = Exchange(session.get(), fd.get(), ends_at, read);
   if (greeted == Ended::kRefused) return Refused(WhyRefused());
   const std::string hung_up = greeted == Ended::kClosed ? WhyHungUp(session.get()) : "";
   return hung_up.empty() ? absl::OkStatus() : Refused(hung_up);

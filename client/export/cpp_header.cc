@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "client/export/export_format.h"
 
 namespace tune::client {
@@ -64,8 +65,7 @@ absl::Status CheckForm(const ExportSource& source) {
 }  // namespace
 
 absl::StatusOr<Exported> WriteCppHeader(const ExportSource& source) {
-  const absl::Status form = CheckForm(source);
-  if (!form.ok()) return form;
+  RETURN_IF_ERROR(CheckForm(source));
   const ExportRecord& first = source.records.front();
   std::string fields, parameters = "std::string_view dtype", same = "entry.dtype == dtype";
   for (const auto& [name, value] : first.dims) {

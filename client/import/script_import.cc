@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/child_process.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace tune {
@@ -83,7 +84,8 @@ absl::StatusOr<ImportedKernel> ImportScript(const std::string& path, int call,
     arguments.push_back("--run");
     arguments.insert(arguments.end(), run->arguments.begin(), run->arguments.end());
   }
-  auto python =
+  ASSIGN_OR_RETURN(
+      auto python,
       ChildProcess::Start({.program = "python3",
                            .arguments = std::move(arguments),
                            .environment = std::move(environment),
@@ -92,11 +94,9 @@ absl::StatusOr<ImportedKernel> ImportScript(const std::string& path, int call,
                            .shown = absl::StrCat(run == nullptr ? "reading " : "running ", path),
                            .if_missing = "it reads the script's syntax (3.10 or later); install it",
                            .if_late = run == nullptr ? "; is it a script of a few hundred lines?"
-                                                     : "; does it do more than tune a kernel?"});
-  if (!python.ok()) return python.status();
-  absl::StatusOr<std::string> answer = (*python)->ReadToEnd(kAnswerBytesMax);
-  if (!answer.ok()) return answer.status();
-  return Parse(*answer);
+                                                     : "; does it do more than tune a kernel?"}));
+  ASSIGN_OR_RETURN(std::string answer, python->ReadToEnd(kAnswerBytesMax));
+  return Parse(answer);
 }
 
 }  // namespace client

@@ -25,6 +25,7 @@
 #include "absl/strings/strip.h"
 #include "base/address.h"
 #include "base/descriptor.h"
+#include "base/status_macros.h"
 #include "client/libtune/background.h"
 #include "client/libtune/node_folder.h"
 
@@ -199,8 +200,7 @@ std::string LibraryFolder() {
 }
 
 absl::StatusOr<std::string> Fetch(const Order& order) {
-  const absl::Status probed = Probe(order.address);
-  if (!probed.ok()) return probed;
+  RETURN_IF_ERROR(Probe(order.address));
   const std::string program = ProgramName(order.environment);
   const int left_ms = MillisecondsUntil(order.deadline);
   if (left_ms == 0) return NoAnswer(order.address, "no answer in time");

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "client/libtune/local_devices.h"
 #include "lookup/place.h"
 #include "tuner/device_profile.h"
@@ -123,12 +124,11 @@ absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& sour
   answer.driver = place.driver;
   answer.reason = kernel->WhyNotOn(answer.target);
   if (!answer.reason.empty()) return answer;
-  const absl::StatusOr<Problem> problem =
-      MakeProblem(kernel->spec, question.dims, question.dtype, answer.target);
-  if (!problem.ok()) return problem.status();
-  answer.dims = problem->dims;
-  answer.dtype = ToText(problem->dtype);
-  LookUp(snapshot, *kernel, place, *problem, answer);
+  ASSIGN_OR_RETURN(const Problem problem,
+                   MakeProblem(kernel->spec, question.dims, question.dtype, answer.target));
+  answer.dims = problem.dims;
+  answer.dtype = ToText(problem.dtype);
+  LookUp(snapshot, *kernel, place, problem, answer);
   return answer;
 }
 

@@ -185,7 +185,7 @@ absl::StatusOr<Question> QuestionOf(const tune_question& plain) {
 
 absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
                                                       const tune_question* plain) {
-  if (absl::Status status = CheckPlain(client, plain); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckPlain(client, plain));
   const QuestionKey key = KeyOf(*plain);
   std::shared_ptr<const KeptAnswer> kept = client->client->Find(key.bytes());
   if (kept == nullptr) {

@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/status_macros.h"
+
 namespace tune::library {
 namespace {
 
@@ -105,11 +107,10 @@ absl::StatusOr<std::shared_ptr<Watch>> Watch::Open(std::shared_ptr<const JobClie
                                                    milliseconds every) {
   std::shared_ptr<Watch> watch(new Watch(std::move(client)), &Watch::Leave);
   const double fresh = std::min(kFreshSeconds, std::chrono::duration<double>(every).count());
-  auto started = Background::Start([watch = watch.get(), every, fresh](const Background& thread) {
-    while (!thread.EndsWithin(every)) watch->LookQuietly(fresh, thread.end_fd());
-  });
-  if (!started.ok()) return started.status();
-  watch->background_ = *std::move(started);
+  ASSIGN_OR_RETURN(watch->background_,
+                   Background::Start([watch = watch.get(), every, fresh](const Background& thread) {
+                     while (!thread.EndsWithin(every)) watch->LookQuietly(fresh, thread.end_fd());
+                   }));
   return watch;
 }
 
