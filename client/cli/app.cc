@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/command.h"
 #include "client/cli/commands.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/manual.h"
@@ -165,31 +166,32 @@ int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
 }
 
 void AddCommands(CLI::App& app, Session& session) {
+  app.formatter(HelpFormatter());
   AddGlobalFlags(app, session);
   app.require_subcommand(1);
   app.footer(kFooter);
   AddSweep(app, session);
-  AddBest(app, session);
-  AddExplain(app, session);
-  AddKernel(app, session);
-  AddImport(app, session);
-  AddSpace(app, session);
-  AddDevice(app, session);
+  Register(app, session, BestCommand(session));
+  Register(app, session, ExplainCommand(session));
+  Register(app, session, KernelCommand(session));
+  Register(app, session, ImportCommand());
+  Register(app, session, SpaceCommand(session));
+  AddDeviceMeasures(Register(app, session, DeviceCommand(session)), session);
   AddJob(app, session);
-  AddTrial(app, session);
+  Register(app, session, TrialCommand(session));
   AddProfile(app, session);
-  AddRecord(app, session);
-  AddRecording(app, session);
-  AddStrategy(app, session);
-  AddReport(app, session);
+  Register(app, session, RecordCommand(session));
+  Register(app, session, RecordingCommand(session));
+  Register(app, session, StrategyCommand(session));
+  Register(app, session, ReportCommand(session));
   AddBench(app, session);
   AddCompare(app, session);
   AddGate(app, session);
-  AddBaseline(app, session);
-  AddHistory(app, session);
-  AddSnapshot(app, session);
-  AddServer(app, session);
-  AddToken(app, session);
+  Register(app, session, BaselineCommand(session));
+  Register(app, session, HistoryCommand(session));
+  Register(app, session, SnapshotCommand(session));
+  Register(app, session, ServerCommand(session));
+  Register(app, session, TokenCommand(session));
   AddManual(app);
 }
 

@@ -5,16 +5,17 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/kernel_set.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(60);
 // A call is made once it has so much: with another kernel of at most 1 MiB it is below what the
 // server takes.
 constexpr size_t kPieceBytes = 2 << 20;
@@ -42,30 +43,24 @@ void Print(const Response& response, bool json) {
 }
 
 absl::Status Set(Session& session, const BaselineFlags& flags) {
-  auto set = ReadKernelSet(flags.from, flags.folder);
-  if (!set.ok()) return set.status();
+  ASSIGN_OR_RETURN(auto set, ReadKernelSet(flags.from, flags.folder));
   const std::set<std::string> wanted(flags.kernels.begin(), flags.kernels.end());
   for (const std::string& name : wanted) {
-    if (set->kernels.contains(name)) continue;
+    if (set.kernels.contains(name)) continue;
     return absl::InvalidArgumentError(absl::StrCat(flags.from, " has no kernel '", name, "'"));
   }
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
+  ASSIGN_OR_RETURN(auto connection, session.Connect());
   v1::SetBaselineRequest request;
   request.set_name(flags.name);
-  request.set_label(set->label);
+  request.set_label(set.label);
   v1::SetBaselineResponse stored;
-  size_t left = set->kernels.size();
-  for (auto& [name, source] : set->kernels) {
+  size_t left = set.kernels.size();
+  for (auto& [name, source] : set.kernels) {
     --left;
     if (wanted.empty() || wanted.contains(name)) *request.add_kernels() = std::move(source);
     if (left > 0 && request.ByteSizeLong() < kPieceBytes) continue;
-    grpc::ClientContext context;
-    SetDeadline(context, kTimeout);
-    v1::SetBaselineResponse response;
-    absl::Status status =
-        FromGrpc((*connection)->gates().SetBaseline(&context, request, &response));
-    if (!status.ok()) return status;
+    ASSIGN_OR_RETURN(const v1::SetBaselineResponse response,
+                     Call(connection, &v1::GateService::Stub::SetBaseline, request));
     stored.MergeFrom(response);
     request.clear_kernels();
   }
@@ -74,36 +69,32 @@ absl::Status Set(Session& session, const BaselineFlags& flags) {
 }
 
 absl::Status List(Session& session, bool json) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListBaselinesResponse response;
-  absl::Status status = FromGrpc((*connection)->gates().ListBaselines(&context, {}, &response));
-  if (status.ok()) Print(response, json);
-  return status;
+  ASSIGN_OR_RETURN(const v1::ListBaselinesResponse response,
+                   Call(session.Connect(Need::kRead), &v1::GateService::Stub::ListBaselines, {}));
+  Print(response, json);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-void AddBaseline(CLI::App& app, Session& session) {
-  CLI::App* baseline = app.add_subcommand("baseline", "Kernels kept under a name, to gate against");
-  baseline->require_subcommand(1);
-  auto flags = std::make_shared<BaselineFlags>();
-
-  CLI::App* set = baseline->add_subcommand("set", "Keep the kernels of a revision");
-  set->add_option("NAME", flags->name, "Of the baseline")->required();
-  set->add_option("--from", flags->from, "Git revision, folder or .textproto file")
-      ->capture_default_str();
-  set->add_option("--folder", flags->folder, "Where a revision keeps its kernels")
-      ->capture_default_str();
-  set->add_option("--kernels", flags->kernels, "Only these, separated by commas")->delimiter(',');
-  set->add_flag("--json", flags->json, "As JSON");
-  set->callback([&session, flags] { session.Finish(Set(session, *flags)); });
-
-  CLI::App* list = baseline->add_subcommand("list", "The baselines there are");
-  list->add_flag("--json", flags->json, "As JSON");
-  list->callback([&session, flags] { session.Finish(List(session, flags->json)); });
+Command BaselineCommand(Session& session) {
+  const auto flags = std::make_shared<BaselineFlags>();
+  return {
+      .name = "baseline",
+      .help = "Kernels kept under a name, to gate against",
+      .verbs = {
+          {.name = "set",
+           .help = "Keep the kernels of a revision",
+           .flags = {Flag("NAME", &flags->name, "Of the baseline").Required(),
+                     Flag("--from", &flags->from, "Git revision, folder or .textproto file"),
+                     Flag("--folder", &flags->folder, "Where a revision keeps its kernels"),
+                     Flag("--kernels", &flags->kernels, "Only these, separated by commas").Commas(),
+                     Flag("--json", &flags->json, kJsonHelp)},
+           .run = [&session, flags] { return Set(session, *flags); }},
+          {.name = "list",
+           .help = "The baselines there are",
+           .flags = {Flag("--json", &flags->json, kJsonHelp)},
+           .run = [&session, flags] { return List(session, flags->json); }}}};
 }
 
 }  // namespace tune::client

@@ -15,7 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/printable.h"
+#include "base/status_macros.h"
 #include "client/cli/benchmark_run.h"
+#include "client/cli/call.h"
 #include "client/cli/commands.h"
 #include "client/cli/config_flag.h"
 #include "client/cli/dim_flags.h"
@@ -24,13 +26,12 @@
 #include "client/cli/kernel_files.h"
 #include "client/cli/kernel_help.h"
 #include "client/cli/waiting_note.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
+#include "tune/v1/bench.grpc.pb.h"
+#include "tune/v1/device.grpc.pb.h"
 
 namespace tune::client {
 namespace {
-
-constexpr auto kDeviceTimeout = std::chrono::seconds(60);
 
 struct BenchFlags {
   std::vector<std::string> kernels;
@@ -62,7 +63,7 @@ class Bench {
   absl::Status MakeCases();
   absl::Status AddContext();
   absl::StatusOr<v1::Job> SubmitCase(const BenchCase& item) {
-    return Submit(connection_->bench(), &v1::BenchService::Stub::SubmitBench, item.request);
+    return Call(connection_, &v1::BenchService::Stub::SubmitBench, item.request);
   }
   absl::Status SubmitAll();
   void Measure(const BenchCase& item, benchmark::State& state);
@@ -85,10 +86,9 @@ std::string CaseName(const std::string& kernel, const std::map<std::string, int6
 }
 
 absl::Status Bench::MakeCases() {
-  auto dims = ParseDims(session_.dims);
-  if (!dims.ok()) return dims.status();
+  ASSIGN_OR_RETURN(const auto dims, ParseDims(session_.dims));
   v1::SubmitBenchRequest common;
-  common.mutable_dims()->insert(dims->begin(), dims->end());
+  common.mutable_dims()->insert(dims.begin(), dims.end());
   common.set_dtype(flags_.dtype);
   common.set_device(flags_.device);
   common.set_samples(flags_.samples);
@@ -105,23 +105,20 @@ absl::Status Bench::MakeCases() {
       kernels.back().second.set_kernel_name(kernel);
       continue;
     }
-    auto files = ReadKernelFiles(kernel);
-    if (!files.ok()) return files.status();
-    kernels.emplace_back(files->spec.name(), common);
-    *kernels.back().second.mutable_kernel_source() = std::move(files->source);
+    ASSIGN_OR_RETURN(auto files, ReadKernelFiles(kernel));
+    kernels.emplace_back(files.spec.name(), common);
+    *kernels.back().second.mutable_kernel_source() = std::move(files.source);
   }
   const bool neither = flags_.configs.empty() && !flags_.plain;
   for (const auto& [kernel, request] : kernels) {
     const auto add = [&](const std::string& which) -> v1::SubmitBenchRequest& {
-      cases_.push_back({CaseName(kernel, *dims, flags_.dtype, which), request});
+      cases_.push_back({CaseName(kernel, dims, flags_.dtype, which), request});
       return cases_.back().request;
     };
     if (flags_.plain) add("default");
     if (flags_.best || neither) add("best").set_best(true);
     for (const std::string& text : flags_.configs) {
-      auto config = ParseConfig(text);
-      if (!config.ok()) return config.status();
-      *add(text).mutable_config() = *std::move(config);
+      ASSIGN_OR_RETURN(*add(text).mutable_config(), ParseConfig(text));
     }
   }
   return absl::OkStatus();
@@ -129,13 +126,10 @@ absl::Status Bench::MakeCases() {
 
 // What Google Benchmark prints above the results and keeps in its JSON.
 absl::Status Bench::AddContext() {
-  grpc::ClientContext context;
-  SetDeadline(context, kDeviceTimeout);
   v1::GetDeviceRequest request;
   request.set_id(flags_.device);
-  v1::Device device;
-  absl::Status status = FromGrpc(connection_->devices().GetDevice(&context, request, &device));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::Device device,
+                   Call(connection_, &v1::DeviceService::Stub::GetDevice, request));
   benchmark::AddCustomContext("device", Printable(device.name()));
   benchmark::AddCustomContext("device_id", Printable(device.id()));
   benchmark::AddCustomContext("target", Printable(device.target()));
@@ -148,11 +142,10 @@ absl::Status Bench::AddContext() {
 
 // Queues every case as a job, and measures none here.
 absl::Status Bench::SubmitAll() {
-  if (absl::Status can = CheckDetach(*connection_); !can.ok()) return can;
+  RETURN_IF_ERROR(CheckDetach(*connection_));
   for (const BenchCase& item : cases_) {
-    const auto job = SubmitCase(item);
-    if (!job.ok()) return job.status();
-    if (absl::Status printed = PrintDetached(*job, session_.json); !printed.ok()) return printed;
+    ASSIGN_OR_RETURN(const v1::Job job, SubmitCase(item));
+    RETURN_IF_ERROR(PrintDetached(job, session_.json));
   }
   return absl::OkStatus();
 }
@@ -163,9 +156,8 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
     if (absl::IsCancelled(failure_)) return failure_;
     const WaitingNote note(
         absl::StrCat(item.name, " waits for the device's turn, is compiled, or is measured"));
-    const auto job = SubmitCase(item);
-    if (!job.ok()) return job.status();
-    return AwaitJob(*connection_, *job, [&](const v1::JobEvent& event) {
+    ASSIGN_OR_RETURN(const v1::Job job, SubmitCase(item));
+    return AwaitJob(*connection_, job, [&](const v1::JobEvent& event) {
       ForEachResult<v1::BenchResult>(event, [&](const v1::BenchResult& one) { measured = one; });
     });
   }();
@@ -217,7 +209,7 @@ absl::Status Bench::Run() {
     return absl::InvalidArgumentError(
         "name kernels, of the catalogue or your own: 'tunectl bench softmax my/kernel.textproto'");
   }
-  if (absl::Status made = MakeCases(); !made.ok()) return made;
+  RETURN_IF_ERROR(MakeCases());
   std::vector<std::string> words = {"tunectl bench"};
   words.insert(words.end(), session_.benchmark_flags.begin(), session_.benchmark_flags.end());
   std::vector<char*> argv;
@@ -231,11 +223,9 @@ absl::Status Bench::Run() {
         "'; its flags are --benchmark_filter=REGEX, "
         "--benchmark_repetitions=N, --benchmark_format=json, --benchmark_out=FILE, ..."));
   }
-  auto connection = session_.Connect();
-  if (!connection.ok()) return connection.status();
-  connection_ = *connection;
+  ASSIGN_OR_RETURN(connection_, session_.Connect());
   if (flags_.detach) return SubmitAll();
-  if (absl::Status known = AddContext(); !known.ok()) return known;
+  RETURN_IF_ERROR(AddContext());
   for (const BenchCase& item : cases_) {
     benchmark::RegisterBenchmark(item.name.c_str(),
                                  [this, &item](benchmark::State& state) { Measure(item, state); })

@@ -7,25 +7,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/commands.h"
-#include "client/cli/dim_flags.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/expectation.h"
-#include "client/cli/kernel_choice.h"
-#include "client/cli/kernel_help.h"
-#include "client/connect/rpc.h"
+#include "client/cli/question.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/record.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(5);
-
 struct BestFlags {
-  std::string kernel;
-  std::string kernel_flag;
-  std::string dtype;
-  std::string device;
+  QuestionFlags question;
   bool require_exact = false;
   bool record_miss = false;
   bool json = false;
@@ -104,18 +99,17 @@ bool IsOfTheQuestion(const absl::Status& status) {
 }
 
 // Has the daemon tune the problem in the background, unless that was done.
-absl::Status RecordMiss(Connection& connection, const v1::LookupRequest& question) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
+absl::Status RecordMiss(Connection* connection, const v1::LookupRequest& question) {
   v1::RecordMissesRequest request;
   *request.add_questions() = question;
-  v1::RecordMissesResponse response;
-  absl::Status status = FromGrpc(connection.records().RecordMisses(&context, request, &response));
-  if (IsOfTheQuestion(status)) return status;
-  if (!status.ok()) {
-    std::fprintf(stderr, "%-10snot queued: %s\n", "miss", std::string(status.message()).c_str());
+  const auto response = Call(connection, &v1::RecordService::Stub::RecordMisses, request);
+  if (IsOfTheQuestion(response.status())) return response.status();
+  if (!response.ok()) {
+    std::fprintf(stderr, "%-10snot queued: %s\n", "miss",
+                 std::string(response.status().message()).c_str());
+    return absl::OkStatus();
   }
-  for (const v1::RecordedMiss& miss : response.misses()) {
+  for (const v1::RecordedMiss& miss : response->misses()) {
     const std::string sweep =
         miss.sweep_id() > 0 ? absl::StrCat("sweep ", miss.sweep_id(), ", ") : "";
     std::fprintf(stderr, "%-10s%s%s\n", "miss", sweep.c_str(), miss.note().c_str());
@@ -124,59 +118,36 @@ absl::Status RecordMiss(Connection& connection, const v1::LookupRequest& questio
 }
 
 absl::Status Run(Session& session, const BestFlags& flags) {
-  auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
-  if (kernel.ok()) kernel = KernelName(*kernel);
-  if (!kernel.ok()) return kernel.status();
-  auto connection = session.Connect(flags.record_miss ? Need::kAll : Need::kRead);
-  if (!connection.ok()) return connection.status();
-  v1::LookupRequest request;
-  request.set_kernel_name(*kernel);
-  request.set_dtype(flags.dtype);
-  request.set_device(flags.device);
-  auto dims = ParseDims(session.dims);
-  if (!dims.ok()) return dims.status();
-  request.mutable_dims()->insert(dims->begin(), dims->end());
-  if (flags.record_miss) {
-    if (absl::Status status = RecordMiss(**connection, request); !status.ok()) return status;
-  }
+  ASSIGN_OR_RETURN(auto request, MakeQuestion<v1::LookupRequest>(session, flags.question));
+  ASSIGN_OR_RETURN(Connection* const connection,
+                   session.Connect(flags.record_miss ? Need::kAll : Need::kRead));
+  if (flags.record_miss) RETURN_IF_ERROR(RecordMiss(connection, request));
   request.set_require_exact(flags.require_exact);
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::LookupResponse response;
-  absl::Status status = FromGrpc((*connection)->records().Lookup(&context, request, &response));
-  if (!status.ok()) return status;
-  if (flags.json) {
-    PrintJson(response);
-  } else {
-    Print(response);
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::LookupResponse response,
+                   Call(connection, &v1::RecordService::Stub::Lookup, request));
+  return PrintResult(response, flags.json, Print);
 }
 
 }  // namespace
 
-void AddBest(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<BestFlags>();
-  CLI::App* best = app.add_subcommand(
-      "best",
-      "The best known config for a problem, and why it is the answer.\nExamples:\n"
-      "  tunectl best softmax --rows 8192 --cols 4096\n"
-      "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json");
-  const auto help = std::make_shared<KernelHelp>(*best);
-  best->add_option("KERNEL", flags->kernel, kKernelHelp);
-  best->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
-  best->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  best->add_option("--device", flags->device,
-                   "Device name, id or kind (cuda, cpu); by default this host's");
-  best->add_flag("--require-exact", flags->require_exact,
-                 "Fail unless this very problem was tuned on this device");
-  best->add_flag("--record-miss", flags->record_miss,
-                 "Have the daemon tune this problem in the background, unless it was tuned");
-  best->add_flag("--json", flags->json, "As JSON");
-  best->callback([&session, flags, help] {
-    const std::string& kernel = flags->kernel.empty() ? flags->kernel_flag : flags->kernel;
-    session.Finish(help->asked() ? help->Print(session, kernel) : Run(session, *flags));
-  });
+Command BestCommand(Session& session) {
+  const auto flags = std::make_shared<BestFlags>();
+  return {
+      .name = "best",
+      .help =
+          "The best known config for a problem, and why it is the answer.\nExamples:\n"
+          "  tunectl best softmax --rows 8192 --cols 4096\n"
+          "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json",
+      .kernel = &flags->question.kernel,
+      .kernel_help = true,
+      .flags = {Flag("--dtype", &flags->question.dtype, kDtypeHelp),
+                Flag("--device", &flags->question.device, kQuestionDeviceHelp),
+                Flag("--require-exact", &flags->require_exact,
+                     "Fail unless this very problem was tuned on this device"),
+                Flag("--record-miss", &flags->record_miss,
+                     "Have the daemon tune this problem in the background, unless it was tuned"),
+                Flag("--json", &flags->json, kJsonHelp)},
+      .run = [&session, flags] { return Run(session, *flags); }};
 }
 
 }  // namespace tune::client

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/commands.h"
 #include "client/cli/comparison_call.h"
 #include "client/cli/config_flag.h"
@@ -20,15 +22,14 @@
 #include "client/cli/kernel_files.h"
 #include "client/cli/sweep_flags.h"
 #include "client/cli/sweep_view.h"
-#include "client/connect/rpc.h"
 #include "client/report/comparison_view.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/comparison.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(60);
 constexpr size_t kSweptMax = 64;
 
 constexpr char kExamples[] =
@@ -190,7 +191,7 @@ absl::StatusOr<v1::Comparison> AwaitComparison(Session& session, Connection& con
     return absl::CancelledError(
         absl::StrCat(status.message(), "; what was measured is stored: tunectl compare list"));
   }
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(status);
   return GetComparison(session, id, /*with_rounds=*/false);
 }
 
@@ -203,39 +204,25 @@ void Print(const v1::Comparison& comparison, bool json, bool csv) {
 }
 
 absl::Status Compare(Session& session, const CompareFlags& flags) {
-  auto request = MakeRequest(flags, session);
-  if (!request.ok()) return request.status();
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  if (flags.detach) {
-    if (absl::Status can = CheckDetach(**connection); !can.ok()) return can;
-  }
-  if (!flags.sweep_first.empty()) {
-    absl::Status swept = SweepFirst(**connection, *request, flags);
-    if (!swept.ok()) return swept;
-  }
-  const auto job =
-      Submit((*connection)->comparisons(), &v1::CompareService::Stub::SubmitComparison, *request);
-  if (!job.ok()) return job.status();
-  if (flags.detach) return PrintDetached(*job, flags.json);
-  auto comparison = AwaitComparison(session, **connection, *job);
-  if (!comparison.ok()) return comparison.status();
-  Print(*comparison, flags.json, flags.csv);
-  session.Finish(AllRight(*comparison) ? kDone : kFailed);
+  ASSIGN_OR_RETURN(const v1::SubmitComparisonRequest request, MakeRequest(flags, session));
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  if (flags.detach) RETURN_IF_ERROR(CheckDetach(*connection));
+  if (!flags.sweep_first.empty()) RETURN_IF_ERROR(SweepFirst(*connection, request, flags));
+  ASSIGN_OR_RETURN(const v1::Job job,
+                   Call(connection, &v1::CompareService::Stub::SubmitComparison, request));
+  if (flags.detach) return PrintDetached(job, flags.json);
+  ASSIGN_OR_RETURN(const v1::Comparison comparison, AwaitComparison(session, *connection, job));
+  Print(comparison, flags.json, flags.csv);
+  session.Finish(AllRight(comparison) ? kDone : kFailed);
   return absl::OkStatus();
 }
 
 absl::Status List(Session& session, uint32_t limit, bool json) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::ListComparisonsRequest request;
   request.set_limit(limit);
-  v1::ListComparisonsResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->comparisons().ListComparisons(&context, request, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(
+      const v1::ListComparisonsResponse response,
+      Call(session.Connect(Need::kRead), &v1::CompareService::Stub::ListComparisons, request));
   if (json) {
     PrintJsonList("comparisons", response.comparisons());
     return absl::OkStatus();
@@ -256,9 +243,9 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
 }
 
 absl::Status Show(Session& session, int64_t id, bool json, bool csv) {
-  auto comparison = GetComparison(session, id, /*with_rounds=*/json);
-  if (!comparison.ok()) return comparison.status();
-  Print(*comparison, json, csv);
+  ASSIGN_OR_RETURN(const v1::Comparison comparison,
+                   GetComparison(session, id, /*with_rounds=*/json));
+  Print(comparison, json, csv);
   return absl::OkStatus();
 }
 

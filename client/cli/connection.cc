@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/address.h"
+#include "base/status_macros.h"
 #include "client/connect/daemon_socket.h"
 
 namespace tune::client {
@@ -23,14 +24,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address, 
                                   .timeout = kConnectTimeout,
                                   .message_bytes_max = kMaxMessageBytes});
   }
-  if (const auto place = HostPortOf(address); !place.ok()) return place.status();
-  const absl::StatusOr<Credentials> credentials = CredentialsOf(tls);
-  if (!credentials.ok()) return credentials.status();
+  RETURN_IF_ERROR(HostPortOf(address).status());
+  ASSIGN_OR_RETURN(const Credentials credentials, CredentialsOf(tls));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  auto channel = grpc::CreateCustomChannel(address, credentials->channel, arguments);
+  auto channel = grpc::CreateCustomChannel(address, credentials.channel, arguments);
   if (channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) return channel;
-  const absl::Status probed = ProbeTls(address, credentials->texts, kConnectTimeout);
+  const absl::Status probed = ProbeTls(address, credentials.texts, kConnectTimeout);
   const std::string why =
       absl::StrCat("'", address, "'", probed.ok() ? "" : ": ", probed.message());
   if (absl::IsUnauthenticated(probed)) return absl::UnauthenticatedError(why);
@@ -47,21 +47,7 @@ bool SocketExists(const std::string& address) {
 
 Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
                        std::unique_ptr<EmbeddedServer> embedded)
-    : embedded_(std::move(embedded)),
-      address_(std::move(address)),
-      jobs_(v1::JobService::NewStub(channel)),
-      sweeps_(v1::SweepService::NewStub(channel)),
-      kernels_(v1::KernelService::NewStub(channel)),
-      devices_(v1::DeviceService::NewStub(channel)),
-      profiles_(v1::ProfileService::NewStub(channel)),
-      records_(v1::RecordService::NewStub(channel)),
-      snapshots_(v1::SnapshotService::NewStub(channel)),
-      bench_(v1::BenchService::NewStub(channel)),
-      reports_(v1::ReportService::NewStub(channel)),
-      server_(v1::ServerService::NewStub(channel)),
-      gates_(v1::GateService::NewStub(channel)),
-      comparisons_(v1::CompareService::NewStub(channel)),
-      tokens_(v1::TokenService::NewStub(channel)) {}
+    : embedded_(std::move(embedded)), address_(std::move(address)), channel_(std::move(channel)) {}
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& address,
                                                              const TlsFiles& tls,
@@ -84,11 +70,15 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
                        "TUNE_ADDRESS to run without a daemon"));
     }
   }
-  absl::StatusOr<std::unique_ptr<EmbeddedServer>> embedded = start_embedded();
-  if (!embedded.ok()) return embedded.status();
-  auto channel = (*embedded)->channel();
+  return OpenEmbedded(start_embedded);
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::OpenEmbedded(
+    const StartEmbedded& start_embedded) {
+  ASSIGN_OR_RETURN(std::unique_ptr<EmbeddedServer> embedded, start_embedded());
+  auto channel = embedded->channel();
   return std::unique_ptr<Connection>(
-      new Connection(std::move(channel), "embedded", *std::move(embedded)));
+      new Connection(std::move(channel), "embedded", std::move(embedded)));
 }
 
 }  // namespace tune::client

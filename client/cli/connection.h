@@ -9,19 +9,6 @@
 #include "absl/status/statusor.h"
 #include "client/connect/credentials.h"
 #include "grpcpp/grpcpp.h"
-#include "tune/v1/access.grpc.pb.h"
-#include "tune/v1/bench.grpc.pb.h"
-#include "tune/v1/catalogue.grpc.pb.h"
-#include "tune/v1/comparison.grpc.pb.h"
-#include "tune/v1/device.grpc.pb.h"
-#include "tune/v1/gate.grpc.pb.h"
-#include "tune/v1/job.grpc.pb.h"
-#include "tune/v1/profile.grpc.pb.h"
-#include "tune/v1/record.grpc.pb.h"
-#include "tune/v1/report.grpc.pb.h"
-#include "tune/v1/server.grpc.pb.h"
-#include "tune/v1/snapshot.grpc.pb.h"
-#include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 
@@ -65,43 +52,28 @@ class Connection {
                                                           const TlsFiles& tls,
                                                           const std::string& daemon_user,
                                                           const StartEmbedded& start_embedded);
+  // To a server in this process, always.
+  static absl::StatusOr<std::unique_ptr<Connection>> OpenEmbedded(
+      const StartEmbedded& start_embedded);
 
   bool embedded() const { return embedded_ != nullptr; }
   const std::string& address() const { return address_; }
 
-  v1::JobService::Stub& jobs() { return *jobs_; }
-  v1::SweepService::Stub& sweeps() { return *sweeps_; }
-  v1::KernelService::Stub& kernels() { return *kernels_; }
-  v1::DeviceService::Stub& devices() { return *devices_; }
-  v1::ProfileService::Stub& profiles() { return *profiles_; }
-  v1::RecordService::Stub& records() { return *records_; }
-  v1::SnapshotService::Stub& snapshots() { return *snapshots_; }
-  v1::BenchService::Stub& bench() { return *bench_; }
-  v1::ReportService::Stub& reports() { return *reports_; }
-  v1::ServerService::Stub& server() { return *server_; }
-  v1::GateService::Stub& gates() { return *gates_; }
-  v1::CompareService::Stub& comparisons() { return *comparisons_; }
-  v1::TokenService::Stub& tokens() { return *tokens_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  // A stub of `Service`, such as v1::JobService, for streams; other calls are made by Call
+  // (client/cli/call.h).
+  template <typename Service>
+  typename Service::Stub stub() const {
+    return typename Service::Stub(channel_);
+  }
 
  private:
   Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
              std::unique_ptr<EmbeddedServer> embedded);
 
-  std::unique_ptr<EmbeddedServer> embedded_;  // outlives the stubs
+  std::unique_ptr<EmbeddedServer> embedded_;  // outlives the channel
   std::string address_;
-  std::unique_ptr<v1::JobService::Stub> jobs_;
-  std::unique_ptr<v1::SweepService::Stub> sweeps_;
-  std::unique_ptr<v1::KernelService::Stub> kernels_;
-  std::unique_ptr<v1::DeviceService::Stub> devices_;
-  std::unique_ptr<v1::ProfileService::Stub> profiles_;
-  std::unique_ptr<v1::RecordService::Stub> records_;
-  std::unique_ptr<v1::SnapshotService::Stub> snapshots_;
-  std::unique_ptr<v1::BenchService::Stub> bench_;
-  std::unique_ptr<v1::ReportService::Stub> reports_;
-  std::unique_ptr<v1::ServerService::Stub> server_;
-  std::unique_ptr<v1::GateService::Stub> gates_;
-  std::unique_ptr<v1::CompareService::Stub> comparisons_;
-  std::unique_ptr<v1::TokenService::Stub> tokens_;
+  std::shared_ptr<grpc::Channel> channel_;
 };
 
 }  // namespace tune::client

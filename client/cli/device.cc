@@ -8,17 +8,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/waiting_note.h"
 #include "client/cli/walls_text.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/device.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(30);
 constexpr auto kRetryTimeout = std::chrono::minutes(10);  // waiting for its turn included
 
 std::string StateText(v1::DeviceState state) {
@@ -52,13 +53,8 @@ void PrintMissingCompilers(const google::protobuf::RepeatedPtrField<v1::Device>&
 }
 
 absl::Status List(Session& session, bool json) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListDevicesResponse response;
-  absl::Status status = FromGrpc((*connection)->devices().ListDevices(&context, {}, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::ListDevicesResponse response,
+                   Call(session.Connect(Need::kRead), &v1::DeviceService::Stub::ListDevices, {}));
   if (json) {
     PrintJsonList("devices", response.devices());
     return absl::OkStatus();
@@ -68,29 +64,25 @@ absl::Status List(Session& session, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status Retry(Session& session, const std::string& id, bool json) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kRetryTimeout);
-  v1::RetryDeviceRequest request;
-  request.set_id(id);
-  v1::RetryDeviceResponse response;
-  const WaitingNote note("waiting for the device");
-  absl::Status status =
-      FromGrpc((*connection)->devices().RetryDevice(&context, request, &response));
-  if (!status.ok()) return status;
-  if (json) {
-    PrintJson(response);
-  } else if (response.devices().empty()) {
+void PrintRetried(const v1::RetryDeviceResponse& response) {
+  if (response.devices().empty()) {
     std::fputs("every device can be used\n", stdout);
   } else {
     PrintTable(response.devices());
   }
+}
+
+absl::Status Retry(Session& session, const std::string& id, bool json) {
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  v1::RetryDeviceRequest request;
+  request.set_id(id);
+  const WaitingNote note("waiting for the device");
+  ASSIGN_OR_RETURN(const v1::RetryDeviceResponse response,
+                   Call(connection, &v1::DeviceService::Stub::RetryDevice, request, kRetryTimeout));
   for (const v1::Device& device : response.devices()) {
     if (device.state() != v1::DEVICE_STATE_HEALTHY) session.Finish(kFailed);
   }
-  return absl::OkStatus();
+  return PrintResult(response, json, PrintRetried);
 }
 
 void PrintDevice(const v1::Device& device) {
@@ -131,49 +123,37 @@ void PrintDevice(const v1::Device& device) {
 }
 
 absl::Status Show(Session& session, const std::string& id, bool json) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::GetDeviceRequest request;
   request.set_id(id);
-  v1::Device device;
-  absl::Status status = FromGrpc((*connection)->devices().GetDevice(&context, request, &device));
-  if (!status.ok()) return status;
-  if (json) {
-    PrintJson(device);
-  } else {
-    PrintDevice(device);
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::Device device, Call(session.Connect(Need::kRead),
+                                                 &v1::DeviceService::Stub::GetDevice, request));
+  return PrintResult(device, json, PrintDevice);
 }
 
 }  // namespace
 
-void AddDevice(CLI::App& app, Session& session) {
-  CLI::App* device = app.add_subcommand("device", "What this host can run kernels on");
-  device->require_subcommand(1);
-  auto json = std::make_shared<bool>(false);
-  auto id = std::make_shared<std::string>();
-
-  CLI::App* list = device->add_subcommand("list", "Devices, and why one cannot be used");
-  list->add_flag("--json", *json, "As JSON");
-  list->callback([&session, json] { session.Finish(List(session, *json)); });
-
-  CLI::App* show = device->add_subcommand("show", "One device with its measured ceilings");
-  show->add_option("ID", *id, "Device id, such as cuda:0 or cpu")->required();
-  show->add_flag("--json", *json, "As JSON");
-  show->callback([&session, id, json] { session.Finish(Show(session, *id, *json)); });
-
-  CLI::App* retry = device->add_subcommand(
-      "retry", "Try at once a device that cannot be used; a daemon also does so by itself");
-  retry->add_option("DEVICE", *id, "Device id; by default every one that is not healthy");
-  retry->add_flag("--json", *json, "As JSON");
-  retry->callback([&session, id, json] {
-    const absl::Status status = Retry(session, *id, *json);
-    if (!status.ok()) session.Finish(status);
-  });
-  AddDeviceMeasures(*device, session);
+Command DeviceCommand(Session& session) {
+  const auto json = std::make_shared<bool>(false);
+  const auto id = std::make_shared<std::string>();
+  const Flag json_flag("--json", json.get(), kJsonHelp);
+  return {.name = "device",
+          .help = "What this host can run kernels on",
+          .verbs = {
+              {.name = "list",
+               .help = "Devices, and why one cannot be used",
+               .flags = {json_flag},
+               .run = [&session, json] { return List(session, *json); }},
+              {.name = "show",
+               .help = "One device with its measured ceilings",
+               .flags = {Flag("ID", id.get(), "Device id, such as cuda:0 or cpu").Required(),
+                         json_flag},
+               .run = [&session, id, json] { return Show(session, *id, *json); }},
+              {.name = "retry",
+               .help = "Try at once a device that cannot be used; a daemon also does so by itself",
+               .flags = {Flag("DEVICE", id.get(),
+                              "Device id; by default every one that is not healthy"),
+                         json_flag},
+               .run = [&session, id, json] { return Retry(session, *id, *json); }}}};
 }
 
 }  // namespace tune::client

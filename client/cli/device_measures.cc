@@ -5,10 +5,14 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_follow.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/device.grpc.pb.h"
+#include "tune/v1/profile.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -21,13 +25,11 @@ struct CeilingFlags {
   bool json = false;
 };
 
-template <typename Stub, typename Method, typename Request>
-absl::StatusOr<v1::Job> SubmitOf(const CeilingFlags& flags, const Connection& connection,
-                                 Stub& stub, Method submit, const Request& request) {
-  if (flags.detach) {
-    if (absl::Status can = CheckDetach(connection); !can.ok()) return can;
-  }
-  return Submit(stub, submit, request);
+template <typename Method, typename Request>
+absl::StatusOr<v1::Job> Submit(const CeilingFlags& flags, Connection* connection, Method submit,
+                               const Request& request) {
+  if (flags.detach) RETURN_IF_ERROR(CheckDetach(*connection));
+  return Call(connection, submit, request);
 }
 
 std::string ValueText(const v1::Ceiling& ceiling, double value) {
@@ -58,21 +60,18 @@ void PrintCeilings(const v1::Device& device) {
 }
 
 absl::Status MeasureCeilings(Session& session, const CeilingFlags& flags) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   v1::SubmitCeilingsRequest request;
   request.set_device(flags.device);
   request.set_remeasure(flags.remeasure);
   request.set_processes(flags.processes);
-  const auto job = SubmitOf(flags, **connection, (*connection)->devices(),
-                            &v1::DeviceService::Stub::SubmitCeilings, request);
-  if (!job.ok()) return job.status();
-  if (flags.detach) return PrintDetached(*job, flags.json);
+  ASSIGN_OR_RETURN(const v1::Job job, Submit(flags, connection,
+                                             &v1::DeviceService::Stub::SubmitCeilings, request));
+  if (flags.detach) return PrintDetached(job, flags.json);
   v1::Device device;
-  const absl::Status status = AwaitJob(**connection, *job, [&](const v1::JobEvent& event) {
+  RETURN_IF_ERROR(AwaitJob(*connection, job, [&](const v1::JobEvent& event) {
     ForEachResult<v1::Device>(event, [&](const v1::Device& measured) { device = measured; });
-  });
-  if (!status.ok()) return status;
+  }));
   if (flags.json) {
     PrintJson(device);
   } else {
@@ -93,14 +92,13 @@ void PrintCalibration(const v1::Calibration& calibration) {
 }
 
 absl::Status Calibrate(Session& session, const CeilingFlags& flags) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   v1::SubmitCalibrationRequest request;
   request.set_device(flags.device);
-  const auto job = SubmitOf(flags, **connection, (*connection)->profiles(),
-                            &v1::ProfileService::Stub::SubmitCalibration, request);
-  if (!job.ok()) return job.status();
-  if (flags.detach) return PrintDetached(*job, flags.json);
+  ASSIGN_OR_RETURN(
+      const v1::Job job,
+      Submit(flags, connection, &v1::ProfileService::Stub::SubmitCalibration, request));
+  if (flags.detach) return PrintDetached(job, flags.json);
   const auto print = [&](const v1::Calibration& calibration) {
     if (flags.json) {
       PrintJson(calibration);
@@ -108,7 +106,7 @@ absl::Status Calibrate(Session& session, const CeilingFlags& flags) {
       PrintCalibration(calibration);
     }
   };
-  return AwaitJob(**connection, *job,
+  return AwaitJob(*connection, job,
                   [&](const v1::JobEvent& event) { ForEachResult<v1::Calibration>(event, print); });
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 
 namespace tune::client {
 namespace {
@@ -126,9 +127,7 @@ absl::StatusOr<std::map<std::string, int64_t>> ParseDims(
     const std::map<std::string, std::string>& dims) {
   std::map<std::string, int64_t> parsed;
   for (const auto& [name, text] : dims) {
-    absl::StatusOr<int64_t> value = ParseSize(name, text);
-    if (!value.ok()) return value.status();
-    parsed[name] = *value;
+    ASSIGN_OR_RETURN(parsed[name], ParseSize(name, text));
   }
   return parsed;
 }

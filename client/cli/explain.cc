@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // tunectl explain KERNEL
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -8,25 +7,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/commands.h"
-#include "client/cli/dim_flags.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/expectation.h"
-#include "client/cli/kernel_choice.h"
-#include "client/cli/kernel_help.h"
-#include "client/connect/rpc.h"
+#include "client/cli/question.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/record.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(30);
-
 struct ExplainFlags {
-  std::string kernel;
-  std::string kernel_flag;
-  std::string dtype;
-  std::string device;
+  QuestionFlags question;
   uint32_t limit = 5;
   bool json = false;
 };
@@ -83,57 +77,34 @@ void Print(const v1::ExplainResponse& response) {
 }
 
 absl::Status Run(Session& session, const ExplainFlags& flags) {
-  auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
-  if (kernel.ok()) kernel = KernelName(*kernel);
-  if (!kernel.ok()) return kernel.status();
-  auto dims = ParseDims(session.dims);
-  if (!dims.ok()) return dims.status();
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
   v1::ExplainRequest request;
   request.set_most(flags.limit);
-  v1::LookupRequest& question = *request.mutable_question();
-  question.set_kernel_name(*kernel);
-  question.set_dtype(flags.dtype);
-  question.set_device(flags.device);
-  question.mutable_dims()->insert(dims->begin(), dims->end());
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ExplainResponse response;
-  absl::Status status = FromGrpc((*connection)->records().Explain(&context, request, &response));
-  if (!status.ok()) return status;
-  if (flags.json) {
-    PrintJson(response);
-  } else {
-    Print(response);
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(*request.mutable_question(),
+                   MakeQuestion<v1::LookupRequest>(session, flags.question));
+  ASSIGN_OR_RETURN(const v1::ExplainResponse response,
+                   Call(session.Connect(Need::kRead), &v1::RecordService::Stub::Explain, request));
+  return PrintResult(response, flags.json, [](const auto& shown) { Print(shown); });
 }
 
 }  // namespace
 
-void AddExplain(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<ExplainFlags>();
-  CLI::App* explain = app.add_subcommand(
-      "explain",
-      "Why `tunectl best` answers as it does: field by field, the records that came near.\n"
-      "Examples:\n"
-      "  tunectl explain softmax --rows 8192 --cols 5000\n"
-      "  tunectl explain attention --seq 4096 --device 'NVIDIA H200' --json");
-  const auto help = std::make_shared<KernelHelp>(*explain);
-  explain->add_option("KERNEL", flags->kernel, kKernelHelp);
-  explain->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
-  explain->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  explain->add_option("--device", flags->device,
-                      "Device name, id or kind (cuda, cpu); by default this host's");
-  explain->add_option("--at-most", flags->limit, "Records that are compared, the most alike first")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  explain->add_flag("--json", flags->json, "As JSON");
-  explain->callback([&session, flags, help] {
-    const std::string& kernel = flags->kernel.empty() ? flags->kernel_flag : flags->kernel;
-    session.Finish(help->asked() ? help->Print(session, kernel) : Run(session, *flags));
-  });
+Command ExplainCommand(Session& session) {
+  const auto flags = std::make_shared<ExplainFlags>();
+  return {.name = "explain",
+          .help =
+              "Why `tunectl best` answers as it does: field by field, the records that came near.\n"
+              "Examples:\n"
+              "  tunectl explain softmax --rows 8192 --cols 5000\n"
+              "  tunectl explain attention --seq 4096 --device 'NVIDIA H200' --json",
+          .kernel = &flags->question.kernel,
+          .kernel_help = true,
+          .flags = {Flag("--dtype", &flags->question.dtype, kDtypeHelp),
+                    Flag("--device", &flags->question.device, kQuestionDeviceHelp),
+                    Flag("--at-most", &flags->limit,
+                         "Maximum number of records to compare, nearest first")
+                        .Range(1, 1000),
+                    Flag("--json", &flags->json, kJsonHelp)},
+          .run = [&session, flags] { return Run(session, *flags); }};
 }
 
 }  // namespace tune::client

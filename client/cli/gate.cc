@@ -18,6 +18,7 @@
 #include "client/cli/user_file.h"
 #include "client/connect/rpc.h"
 #include "client/report/gate_report.h"
+#include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 namespace {

@@ -7,10 +7,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/job_follow.h"
 #include "client/cli/job_state.h"
-#include "client/connect/rpc.h"
 #include "client/report/gate_report.h"
 #include "client/report/terminal.h"
+#include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -20,15 +23,10 @@ constexpr size_t kRequestBytesMax = (24 << 20) - 1024;
 constexpr auto kReadTimeout = std::chrono::minutes(10);
 
 absl::StatusOr<v1::GateRun> GetGate(Connection& connection, int64_t run_id) {
-  grpc::ClientContext context;
-  SetDeadline(context, kReadTimeout);
   v1::GetGateRequest request;
   request.set_run_id(run_id);
   request.set_with_rounds(true);
-  v1::GateRun run;
-  const absl::Status status = FromGrpc(connection.gates().GetGate(&context, request, &run));
-  if (!status.ok()) return status;
-  return run;
+  return Call(&connection, &v1::GateService::Stub::GetGate, request, kReadTimeout);
 }
 
 }  // namespace
@@ -39,13 +37,12 @@ absl::StatusOr<v1::Job> SubmitGate(Connection& connection, const v1::SubmitGateR
         absl::StrCat("the kernels of the run have more than ", kRequestBytesMax >> 20,
                      " MiB of sources: take fewer at a time, with --kernels"));
   }
-  return Submit(connection.gates(), &v1::GateService::Stub::SubmitGate, request);
+  return Call(&connection, &v1::GateService::Stub::SubmitGate, request);
 }
 
 absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::SubmitGateRequest& request,
                                     bool quiet) {
-  const absl::StatusOr<v1::Job> job = SubmitGate(connection, request);
-  if (!job.ok()) return job.status();
+  ASSIGN_OR_RETURN(const v1::Job job, SubmitGate(connection, request));
   const bool plain = !quiet && !IsInteractive();
   auto next_line = std::chrono::steady_clock::now();
   int64_t run_id = 0;
@@ -62,13 +59,13 @@ absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::SubmitGate
     next_line = now + kPlainLineEvery;
     std::fprintf(stderr, "%s\n", text.c_str());
   };
-  const auto followed = FollowJob(connection, job->id(), OnInterrupt::kCancelJob, show);
+  const auto followed = FollowJob(connection, job.id(), OnInterrupt::kCancelJob, show);
   line.Clear();
-  if (!followed.ok()) return followed.status();
+  RETURN_IF_ERROR(followed.status());
   if (followed->interrupted) {
     return absl::CancelledError("interrupted; what was measured is stored");
   }
-  if (!followed->error.ok()) return followed->error;
+  RETURN_IF_ERROR(followed->error);
   if (followed->job.state() == v1::JOB_STATE_CANCELLED) {
     return absl::CancelledError("the run was cancelled; what was measured is stored");
   }

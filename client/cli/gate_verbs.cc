@@ -15,6 +15,7 @@
 #include "client/report/format.h"
 #include "client/report/gate_report.h"
 #include "client/report/terminal.h"
+#include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -34,7 +35,8 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
   v1::ListGatesRequest request;
   request.set_limit(limit);
   v1::ListGatesResponse response;
-  absl::Status status = FromGrpc((*connection)->gates().ListGates(&context, request, &response));
+  absl::Status status =
+      FromGrpc((*connection)->stub<v1::GateService>().ListGates(&context, request, &response));
   if (!status.ok()) return status;
   if (json) {
     PrintJsonList("gates", response.runs());
@@ -66,7 +68,8 @@ absl::Status Show(Session& session, int64_t id, bool json) {
   request.set_run_id(id);
   request.set_with_rounds(json);
   v1::GateRun run;
-  absl::Status status = FromGrpc((*connection)->gates().GetGate(&context, request, &run));
+  absl::Status status =
+      FromGrpc((*connection)->stub<v1::GateService>().GetGate(&context, request, &run));
   if (!status.ok()) return status;
   if (json) {
     PrintJson(run);
@@ -85,7 +88,7 @@ absl::Status Recompute(Session& session, int64_t id, bool json) {
   request.set_run_id(id);
   v1::RecomputeGateResponse response;
   absl::Status status =
-      FromGrpc((*connection)->gates().RecomputeGate(&context, request, &response));
+      FromGrpc((*connection)->stub<v1::GateService>().RecomputeGate(&context, request, &response));
   if (!status.ok()) return status;
   if (json) {
     PrintJson(response);
@@ -114,7 +117,8 @@ absl::Status Resample(Session& session, const std::vector<int64_t>& ids, uint32_
   request.set_runs(runs);
   request.set_seed(seed);
   v1::ResampleGateResponse response;
-  absl::Status status = FromGrpc((*connection)->gates().ResampleGate(&context, request, &response));
+  absl::Status status =
+      FromGrpc((*connection)->stub<v1::GateService>().ResampleGate(&context, request, &response));
   if (!status.ok()) return status;
   if (json) {
     PrintJson(response);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "client/cli/contained_file.h"
 
 namespace tune::client {
@@ -72,11 +73,10 @@ struct Place {
 };
 
 absl::StatusOr<Place> FindRepository(std::chrono::milliseconds timeout) {
-  auto git = StartGit({"rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir",
-                       "--show-object-format"},
-                      Hardened(), timeout);
-  if (!git.ok()) return git.status();
-  absl::StatusOr<std::string> text = (*git)->ReadToEnd(kLineBytesMax);
+  ASSIGN_OR_RETURN(auto git, StartGit({"rev-parse", "--path-format=absolute", "--git-dir",
+                                       "--git-common-dir", "--show-object-format"},
+                                      Hardened(), timeout));
+  absl::StatusOr<std::string> text = git->ReadToEnd(kLineBytesMax);
   if (absl::IsInvalidArgument(text.status())) {
     if (absl::StrContains(text.status().message(), "dubious ownership")) {
       return absl::InvalidArgumentError(
@@ -89,7 +89,7 @@ absl::StatusOr<Place> FindRepository(std::chrono::milliseconds timeout) {
                      "; a revision is read from the repository that you are in: change to it, or "
                      "name a folder"));
   }
-  if (!text.ok()) return text.status();
+  RETURN_IF_ERROR(text.status());
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n', absl::SkipEmpty());
   if (lines.size() != 3) {
     return absl::InvalidArgumentError("the folder of this repository has a name that is not read");
@@ -131,8 +131,7 @@ absl::Status AddFile(absl::string_view entry, std::map<std::string, GitFile>& fi
 
 absl::StatusOr<std::unique_ptr<GitRepository>> GitRepository::Open(const GitOptions& options) {
   std::unique_ptr<GitRepository> repository(new GitRepository(options));
-  absl::Status made = repository->MakeView();
-  if (!made.ok()) return made;
+  RETURN_IF_ERROR(repository->MakeView());
   return repository;
 }
 
@@ -144,8 +143,7 @@ GitRepository::~GitRepository() {
 }
 
 absl::Status GitRepository::MakeView() {
-  absl::StatusOr<Place> place = FindRepository(options_.timeout);
-  if (!place.ok()) return place.status();
+  ASSIGN_OR_RETURN(Place place, FindRepository(options_.timeout));
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   std::string name = (temporary / "tunectl-git-XXXXXX").string();
@@ -153,20 +151,18 @@ absl::Status GitRepository::MakeView() {
     return CannotPrepare(name, error ? error.message() : std::strerror(errno));
   }
   view_ = name;
-  const bool sha256 = place->object_format == "sha256";
-  absl::Status written =
+  const bool sha256 = place.object_format == "sha256";
+  RETURN_IF_ERROR(
       WriteText(fs::path(view_) / "config",
                 absl::StrCat("[core]\nrepositoryformatversion = ", sha256 ? 1 : 0,
                              "\nbare = true\npackedGitLimit = 512m\npackedGitWindowSize = 64m\n",
-                             sha256 ? "[extensions]\nobjectFormat = sha256\n" : ""));
-  if (!written.ok()) return written;
+                             sha256 ? "[extensions]\nobjectFormat = sha256\n" : "")));
   for (const char* head : kHeads) {
-    absl::StatusOr<std::string> text = ReadContained(place->git_folder, head, kHeadBytesMax);
-    if (text.ok()) written = WriteText(fs::path(view_) / head, *text);
-    if (!written.ok()) return written;
+    absl::StatusOr<std::string> text = ReadContained(place.git_folder, head, kHeadBytesMax);
+    if (text.ok()) RETURN_IF_ERROR(WriteText(fs::path(view_) / head, *text));
   }
   for (const char* linked : kLinked) {
-    fs::create_symlink(fs::path(place->common_folder) / linked, fs::path(view_) / linked, error);
+    fs::create_symlink(fs::path(place.common_folder) / linked, fs::path(view_) / linked, error);
     if (error) return CannotPrepare(view_, error.message());
   }
   environment_ = Hardened();
@@ -176,9 +172,8 @@ absl::Status GitRepository::MakeView() {
 }
 
 absl::StatusOr<std::string> GitRepository::Run(const std::vector<std::string>& arguments) {
-  auto git = StartGit(arguments, environment_, options_.timeout);
-  if (!git.ok()) return git.status();
-  return (*git)->ReadToEnd(kListBytesMax);
+  ASSIGN_OR_RETURN(auto git, StartGit(arguments, environment_, options_.timeout));
+  return git->ReadToEnd(kListBytesMax);
 }
 
 absl::StatusOr<std::string> GitRepository::CommitOf(const std::string& revision) {
@@ -192,7 +187,7 @@ absl::StatusOr<std::string> GitRepository::CommitOf(const std::string& revision)
     return absl::InvalidArgumentError(absl::StrCat(
         "'", revision, "' is no folder, no .textproto file and no revision that git knows here"));
   }
-  if (!commit.ok()) return commit.status();
+  RETURN_IF_ERROR(commit.status());
   absl::StripAsciiWhitespace(&*commit);
   return commit;
 }
@@ -212,10 +207,10 @@ absl::StatusOr<std::map<std::string, GitFile>> GitRepository::Files(const std::s
         listing.status().message(),
         "; in a partial or shallow clone fetch what is missing first, with git fetch --refetch"));
   }
-  if (!listing.ok()) return listing.status();
+  RETURN_IF_ERROR(listing.status());
   std::map<std::string, GitFile> files;
   for (const absl::string_view entry : absl::StrSplit(*listing, '\0', absl::SkipEmpty())) {
-    if (absl::Status added = AddFile(entry, files); !added.ok()) return added;
+    RETURN_IF_ERROR(AddFile(entry, files));
   }
   return files;
 }
@@ -227,15 +222,11 @@ absl::StatusOr<std::string> GitRepository::Read(const GitFile& file, size_t byte
                                                    "kernel's files have at most"));
   }
   if (reader_ == nullptr) {
-    auto started = StartGit({"cat-file", "--batch"}, environment_, options_.timeout);
-    if (!started.ok()) return started.status();
-    reader_ = *std::move(started);
+    ASSIGN_OR_RETURN(reader_, StartGit({"cat-file", "--batch"}, environment_, options_.timeout));
   }
-  absl::Status asked = reader_->Write(absl::StrCat(file.object, "\n"));
-  if (!asked.ok()) return asked;
-  absl::StatusOr<std::string> header = reader_->ReadLine(kLineBytesMax);
-  if (!header.ok()) return header.status();
-  if (*header != absl::StrCat(file.object, " blob ", file.bytes)) {
+  RETURN_IF_ERROR(reader_->Write(absl::StrCat(file.object, "\n")));
+  ASSIGN_OR_RETURN(std::string header, reader_->ReadLine(kLineBytesMax));
+  if (header != absl::StrCat(file.object, " blob ", file.bytes)) {
     return absl::InvalidArgumentError(
         "this clone does not have it, as partial clones do not: fetch it first, with git fetch "
         "--refetch");

@@ -6,30 +6,23 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/gate_call.h"
-#include "client/cli/kernel_choice.h"
 #include "client/cli/kernel_set.h"
+#include "client/cli/question.h"
 #include "client/cli/user_file.h"
-#include "client/connect/rpc.h"
 #include "client/report/gate_report.h"
 #include "client/report/history_view.h"
+#include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(60);
-constexpr char kExamples[] =
-    "Examples:\n"
-    "  tunectl history softmax --svg softmax.svg\n"
-    "  tunectl history add --rev main              time main's kernels as they are tuned now\n";
-
 struct HistoryFlags {
-  std::string kernel;
-  std::string kernel_flag;
-  std::string dtype;
-  std::string device;
+  QuestionFlags question;
   std::string least_change;
   std::string svg;
   bool heads = false;
@@ -47,125 +40,98 @@ struct AddFlags {
   bool json = false;
 };
 
-absl::Status Show(Session& session, const HistoryFlags& flags) {
-  auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
-  if (kernel.ok()) kernel = KernelName(*kernel);
-  if (!kernel.ok()) return kernel.status();
-  v1::GetHistoryRequest request;
-  request.set_kernel_name(*kernel);
-  auto dims = ParseDims(session.dims);
-  if (!dims.ok()) return dims.status();
-  request.mutable_dims()->insert(dims->begin(), dims->end());
-  request.set_dtype(flags.dtype);
-  request.set_device(flags.device);
-  request.set_heads(flags.heads);
-  if (!flags.least_change.empty()) {
-    auto share = ParseShare("--least-change", flags.least_change);
-    if (!share.ok()) return share.status();
-    request.set_least_change(*share);
-  }
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::GetHistoryResponse response;
-  absl::Status status = FromGrpc((*connection)->gates().GetHistory(&context, request, &response));
-  if (!status.ok()) return status;
-  if (!flags.svg.empty()) {
-    if (absl::Status written = WriteFile(flags.svg, HistorySvg(response)); !written.ok()) {
-      return written;
-    }
-  }
-  if (flags.json) {
-    PrintJson(response);
-    return absl::OkStatus();
-  }
+void Print(const v1::GetHistoryResponse& response) {
   for (const v1::HistorySeries& series : response.series()) {
     std::printf("%s\n", HistoryText(series).c_str());
   }
-  if (response.series().empty()) {
-    std::fprintf(stderr, "nothing measured of %s%s; try: tunectl history add --kernels %s\n",
-                 kernel->c_str(), session.dims.empty() ? " yet" : " with these dims",
-                 kernel->c_str());
+}
+
+absl::Status Show(Session& session, const HistoryFlags& flags) {
+  ASSIGN_OR_RETURN(auto request, MakeQuestion<v1::GetHistoryRequest>(session, flags.question));
+  request.set_heads(flags.heads);
+  if (!flags.least_change.empty()) {
+    ASSIGN_OR_RETURN(const double share, ParseShare("--least-change", flags.least_change));
+    request.set_least_change(share);
   }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::GetHistoryResponse response,
+                   Call(session.Connect(Need::kRead), &v1::GateService::Stub::GetHistory, request));
+  if (!flags.svg.empty()) RETURN_IF_ERROR(WriteFile(flags.svg, HistorySvg(response)));
+  if (!flags.json && response.series().empty()) {
+    const std::string& kernel = request.kernel_name();
+    std::fprintf(stderr, "nothing measured of %s%s; try: tunectl history add --kernels %s\n",
+                 kernel.c_str(), session.dims.empty() ? " yet" : " with these dims",
+                 kernel.c_str());
+  }
+  return PrintResult(response, flags.json, Print);
 }
 
 absl::Status Add(Session& session, const AddFlags& flags) {
-  auto set = ReadKernelSet(flags.revision, flags.folder);
-  if (!set.ok()) return set.status();
+  ASSIGN_OR_RETURN(auto set, ReadKernelSet(flags.revision, flags.folder));
   v1::SubmitGateRequest request;
   request.set_kind(v1::GATE_KIND_HISTORY);
-  request.set_head_label(set->label);
+  request.set_head_label(set.label);
   request.set_dtype(flags.dtype);
   request.set_device(flags.device);
   request.set_cache_mode(flags.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
   request.set_seed(1);  // points of a history have the same inputs
   request.mutable_rules()->set_screen_rounds(flags.rounds);
-  auto dims = ParseDims(session.dims);
-  if (!dims.ok()) return dims.status();
-  request.mutable_dims()->insert(dims->begin(), dims->end());
+  ASSIGN_OR_RETURN(auto dims, ParseDims(session.dims));
+  request.mutable_dims()->insert(dims.begin(), dims.end());
   for (const std::string& name : flags.kernels) {
-    if (set->kernels.contains(name)) continue;
+    if (set.kernels.contains(name)) continue;
     return absl::InvalidArgumentError(absl::StrCat(flags.revision, " has no kernel '", name, "'"));
   }
-  for (auto& [name, source] : set->kernels) {
+  for (auto& [name, source] : set.kernels) {
     const auto& only = flags.kernels;
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
     *request.add_entries()->mutable_head() = std::move(source);
   }
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  auto run = RunGate(**connection, request, flags.json);
-  if (!run.ok()) return run.status();
-  if (flags.json) {
-    PrintJson(*run);
-    return absl::OkStatus();
-  }
-  for (const v1::GateKernel& kernel : run->kernels()) {
-    std::printf("%s\n", TimedText(kernel).c_str());
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto connection, session.Connect());
+  ASSIGN_OR_RETURN(auto run, RunGate(*connection, request, flags.json));
+  return PrintResult(run, flags.json, [](const v1::GateRun& timed) {
+    for (const v1::GateKernel& kernel : timed.kernels()) {
+      std::printf("%s\n", TimedText(kernel).c_str());
+    }
+  });
+}
+
+Command AddCommand(Session& session) {
+  const auto flags = std::make_shared<AddFlags>();
+  return {
+      .name = "add",
+      .help = "Time the kernels of a revision",
+      .flags = {Flag("--rev", &flags->revision, "Git revision, folder or .textproto file"),
+                Flag("--folder", &flags->folder, "Where a revision keeps its kernels"),
+                Flag("--kernels", &flags->kernels, "Only these, separated by commas").Commas(),
+                Flag("--dtype", &flags->dtype, "Data type; by default each spec's first"),
+                Flag("--device", &flags->device, "Device id, such as cuda:0 or cpu, or any"),
+                Flag("--rounds", &flags->rounds, "Fresh processes for each kernel").Range(1, 1000),
+                Flag("--warm", &flags->warm, "Leave the cache warm between samples"),
+                Flag("--json", &flags->json, kJsonHelp)},
+      .run = [&session, flags] { return Add(session, *flags); }};
 }
 
 }  // namespace
 
-void AddHistory(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<HistoryFlags>();
-  CLI::App* history = app.add_subcommand(
-      "history",
-      std::string("How fast a kernel was at each revision, and where that changed.\n") + kExamples);
-  history->require_subcommand(0, 1);
-  history->add_option("KERNEL", flags->kernel, kKernelHelp);
-  history->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
-  history->add_option("--dtype", flags->dtype, "Only this data type");
-  history->add_option("--device", flags->device, "Only this device, by id or name");
-  history->add_option("--least-change", flags->least_change, "Report no smaller change (1%)");
-  // Not "--heads": attention and rope have a dim of that name.
-  history->add_flag("--gate-heads", flags->heads, "The heads of gate runs too");
-  history->add_option("--svg", flags->svg, "Draw it to this file");
-  history->add_flag("--json", flags->json, "As JSON");
-
-  auto add_flags = std::make_shared<AddFlags>();
-  CLI::App* add = history->add_subcommand("add", "Time the kernels of a revision");
-  add->add_option("--rev", add_flags->revision, "Git revision, folder or .textproto file")
-      ->capture_default_str();
-  add->add_option("--folder", add_flags->folder, "Where a revision keeps its kernels")
-      ->capture_default_str();
-  add->add_option("--kernels", add_flags->kernels, "Only these, separated by commas")
-      ->delimiter(',');
-  add->add_option("--dtype", add_flags->dtype, "Data type; by default each spec's first");
-  add->add_option("--device", add_flags->device, "Device id, such as cuda:0 or cpu, or any");
-  add->add_option("--rounds", add_flags->rounds, "Fresh processes for each kernel")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  add->add_flag("--warm", add_flags->warm, "Leave the cache warm between samples");
-  add->add_flag("--json", add_flags->json, "As JSON");
-  add->callback([add_flags, &session] { session.Finish(Add(session, *add_flags)); });
-  history->callback([flags, history, &session] {
-    if (!history->get_subcommands().empty()) return;
-    session.Finish(Show(session, *flags));
-  });
+Command HistoryCommand(Session& session) {
+  const auto flags = std::make_shared<HistoryFlags>();
+  return {.name = "history",
+          .help =
+              "How fast a kernel was at each revision, and where that changed.\n"
+              "Examples:\n"
+              "  tunectl history softmax --svg softmax.svg\n"
+              "  tunectl history add --rev main              time main's kernels as they are tuned "
+              "now\n",
+          .kernel = &flags->question.kernel,
+          .flags = {Flag("--dtype", &flags->question.dtype, "Only this data type"),
+                    Flag("--device", &flags->question.device, "Only this device, by id or name"),
+                    Flag("--least-change", &flags->least_change, "Report no smaller change (1%)"),
+                    // Not "--heads": attention and rope have a dim of that name.
+                    Flag("--gate-heads", &flags->heads, "The heads of gate runs too"),
+                    Flag("--svg", &flags->svg, "Draw it to this file"),
+                    Flag("--json", &flags->json, kJsonHelp)},
+          .run = [&session, flags] { return Show(session, *flags); },
+          .verbs = {AddCommand(session)}};
 }
 
 }  // namespace tune::client

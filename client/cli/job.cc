@@ -13,22 +13,22 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_follow.h"
 #include "client/cli/job_prune.h"
 #include "client/cli/sweep_view.h"
 #include "client/cli/work_id.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/job.grpc.pb.h"
 #include "tune/v1/job.pb.h"
+#include "tune/v1/sweep.grpc.pb.h"
 #include "tune/v1/sweep.pb.h"
 
 namespace tune::client {
 namespace {
-
-constexpr auto kTimeout = std::chrono::seconds(10);
-constexpr auto kCancelTimeout = std::chrono::seconds(40);
 
 // "JOB_KIND_SWEEP" as "sweep".
 std::string Word(absl::string_view name, absl::string_view prefix) {
@@ -67,26 +67,16 @@ v1::Sweep SweepIn(const v1::Job& job) {
 }
 
 absl::StatusOr<v1::Job> GetWithResults(Connection& connection, int64_t job_id) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::GetJobRequest request;
   request.set_job_id(job_id);
   request.set_with_results(true);
-  v1::Job job;
-  const absl::Status status = FromGrpc(connection.jobs().GetJob(&context, request, &job));
-  if (!status.ok()) return status;
-  return job;
+  return Call(&connection, &v1::JobService::Stub::GetJob, request);
 }
 
 absl::Status List(Session& session, v1::ListJobsRequest request, bool json) {
   request.set_with_results(!json);
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListJobsResponse response;
-  absl::Status status = FromGrpc((*connection)->jobs().ListJobs(&context, request, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
+                   Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
   if (json) {
     PrintJsonList("jobs", response.jobs());
     return absl::OkStatus();
@@ -119,10 +109,8 @@ ExitCode ExitCodeOfJob(const v1::Job& job) {
 enum class Tell { kChanges, kEnd, kJson };
 
 absl::Status Watch(Session& session, const std::string& text, Tell tell) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  const absl::StatusOr<int64_t> id = JobIdOf(**connection, text);
-  if (!id.ok()) return id.status();
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
+  ASSIGN_OR_RETURN(const int64_t id, JobIdOf(*connection, text));
   std::string shown;
   const auto show = [&](const v1::JobEvent& event) {
     const std::string line = LineOf(event.job());
@@ -130,43 +118,34 @@ absl::Status Watch(Session& session, const std::string& text, Tell tell) {
     std::fflush(stdout);  // for whoever reads it as it comes
     shown = line;
   };
-  const auto followed = FollowJob(**connection, *id, OnInterrupt::kLeaveRunning, show);
-  if (!followed.ok()) return followed.status();
-  if (followed->interrupted) {
+  ASSIGN_OR_RETURN(const FollowedJob followed,
+                   FollowJob(*connection, id, OnInterrupt::kLeaveRunning, show));
+  if (followed.interrupted) {
     std::fprintf(stderr, "job %ld goes on; stop it with: tunectl job cancel %ld\n",
-                 static_cast<long>(*id), static_cast<long>(*id));
+                 static_cast<long>(id), static_cast<long>(id));
     session.Finish(kInterrupted);
     return absl::OkStatus();
   }
-  const absl::StatusOr<v1::Job> job = GetWithResults(**connection, *id);
-  if (!job.ok()) return job.status();
-  if (tell == Tell::kJson) PrintJson(*job);
-  if (tell == Tell::kEnd) std::printf("%s\n", LineOf(*job).c_str());
-  session.Finish(ExitCodeOfJob(*job));
+  ASSIGN_OR_RETURN(const v1::Job job, GetWithResults(*connection, id));
+  if (tell == Tell::kJson) PrintJson(job);
+  if (tell == Tell::kEnd) std::printf("%s\n", LineOf(job).c_str());
+  session.Finish(ExitCodeOfJob(job));
   return absl::OkStatus();
 }
 
 absl::Status Cancel(Session& session, const std::string& text) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  const absl::StatusOr<int64_t> id = JobIdOf(**connection, text);
-  if (!id.ok()) return id.status();
-  const absl::StatusOr<v1::Job> job = CancelJob(**connection, *id);
-  if (!job.ok()) return job.status();
-  std::printf("%s\n", LineOf(*job).c_str());
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  ASSIGN_OR_RETURN(const int64_t id, JobIdOf(*connection, text));
+  ASSIGN_OR_RETURN(const v1::Job job, CancelJob(*connection, id));
+  std::printf("%s\n", LineOf(job).c_str());
   return absl::OkStatus();
 }
 
 absl::Status CancelAllOf(Session& session, const std::string& owner) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kCancelTimeout);
   v1::CancelJobsRequest request;
   request.set_owner(owner);
-  v1::CancelJobsResponse response;
-  absl::Status status = FromGrpc((*connection)->jobs().CancelJobs(&context, request, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::CancelJobsResponse response,
+                   Call(session.Connect(), &v1::JobService::Stub::CancelJobs, request));
   for (const v1::Job& job : response.jobs()) std::printf("%s\n", LineOf(job).c_str());
   if (response.jobs().empty() && response.errors().empty()) {
     std::fprintf(stderr, "no job of %s waits or runs\n", owner.c_str());

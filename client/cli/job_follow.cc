@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/job_follow.h"
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/job_state.h"
 #include "client/cli/session.h"
 #include "client/report/terminal.h"
+#include "tune/v1/job.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -40,14 +44,9 @@ absl::Status PrintDetached(const v1::Job& job, bool json) {
 }
 
 absl::StatusOr<v1::Job> CancelJob(Connection& connection, int64_t job_id) {
-  grpc::ClientContext context;
-  SetDeadline(context, kCancelTimeout);
   v1::CancelJobRequest request;
   request.set_job_id(job_id);
-  v1::Job job;
-  const absl::Status status = FromGrpc(connection.jobs().CancelJob(&context, request, &job));
-  if (!status.ok()) return status;
-  return job;
+  return Call(&connection, &v1::JobService::Stub::CancelJob, request, kCancelTimeout);
 }
 
 absl::StatusOr<FollowedJob> FollowJob(Connection& connection, int64_t job_id,
@@ -60,7 +59,7 @@ absl::StatusOr<FollowedJob> FollowJob(Connection& connection, int64_t job_id,
     const bool ends = on_interrupt == OnInterrupt::kCancelJob && CancelJob(connection, job_id).ok();
     if (!ends) context.TryCancel();
   });
-  auto reader = connection.jobs().WatchJob(&context, request);
+  auto reader = connection.stub<v1::JobService>().WatchJob(&context, request);
   FollowedJob followed;
   for (v1::JobEvent event; reader->Read(&event);) {
     followed.job = event.job();
@@ -77,9 +76,8 @@ absl::StatusOr<FollowedJob> FollowJob(Connection& connection, int64_t job_id,
         "watch ",
         job_id));
   }
-  if (!status.ok()) return status;
-  const absl::Status finished = CheckFinished(absl::StrCat("job ", job_id), followed.job.state());
-  if (!finished.ok()) return finished;
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(CheckFinished(absl::StrCat("job ", job_id), followed.job.state()));
   return followed;
 }
 
@@ -93,7 +91,7 @@ absl::Status AwaitJob(Connection& connection, const v1::Job& job, const OnJobEve
   };
   const auto followed = FollowJob(connection, job.id(), OnInterrupt::kCancelJob, show);
   live.Clear();
-  if (!followed.ok()) return followed.status();
+  RETURN_IF_ERROR(followed.status());
   if (followed->interrupted || followed->job.state() == v1::JOB_STATE_CANCELLED) {
     return absl::CancelledError(
         absl::StrCat(followed->interrupted ? "interrupted" : "cancelled", ": job ", job.id()));

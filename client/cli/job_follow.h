@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job as the command that submitted it, or another, follows it.
 //
-//   auto job = Submit((*connection)->bench(), &v1::BenchService::Stub::SubmitBench, request);
-//   if (flags.detach) return PrintDetached(*job, flags.json);
+//   ASSIGN_OR_RETURN(const v1::Job job,
+//                    Call(connection, &v1::BenchService::Stub::SubmitBench, request));
+//   if (flags.detach) return PrintDetached(job, flags.json);
 //   v1::BenchResult result;
-//   absl::Status status = AwaitJob(**connection, *job, [&](const v1::JobEvent& event) {
+//   absl::Status status = AwaitJob(*connection, job, [&](const v1::JobEvent& event) {
 //     ForEachResult<v1::BenchResult>(event, [&](const v1::BenchResult& one) { result = one; });
 //   });
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/connection.h"
-#include "client/connect/rpc.h"
 #include "tune/v1/job.pb.h"
 
 namespace tune::client {
@@ -25,20 +24,6 @@ namespace tune::client {
 inline constexpr char kDetachHelp[] = "Queue it and return; `tunectl job watch` follows it";
 absl::Status CheckDetach(const Connection& connection);
 absl::Status PrintDetached(const v1::Job& job, bool json);
-
-// Submits a job by one of the SubmitX calls.
-template <typename Stub, typename Request>
-absl::StatusOr<v1::Job> Submit(Stub& stub,
-                               grpc::Status (Stub::*submit)(grpc::ClientContext*, const Request&,
-                                                            v1::Job*),
-                               const Request& request) {
-  grpc::ClientContext context;
-  SetDeadline(context, std::chrono::minutes(2));  // other large spaces may be found before
-  v1::Job job;
-  const absl::Status status = FromGrpc((stub.*submit)(&context, request, &job));
-  if (!status.ok()) return status;
-  return job;
-}
 
 // What Ctrl-C does to the job that is followed.
 enum class OnInterrupt { kCancelJob, kLeaveRunning };

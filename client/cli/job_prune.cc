@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "client/connect/rpc.h"
 #include "client/report/format.h"
+#include "tune/v1/server.grpc.pb.h"
 #include "tune/v1/server.pb.h"
 
 namespace tune::client {
@@ -29,7 +30,7 @@ absl::Status Prune(Session& session, v1::PruneJobsRequest request, double days) 
   SetDeadline(context, kTimeout);
   v1::PruneJobsResponse response;
   const absl::Status status =
-      FromGrpc((*connection)->server().PruneJobs(&context, request, &response));
+      FromGrpc((*connection)->stub<v1::ServerService>().PruneJobs(&context, request, &response));
   if (!status.ok()) return status;
   std::printf("%s %s with %lu trials from %lu finished jobs%s\n",
               request.dry_run() ? "would remove" : "removed", BytesText(response.bytes()).c_str(),

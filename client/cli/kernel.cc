@@ -8,18 +8,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/kernel_choice.h"
 #include "client/cli/kernel_files.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/catalogue.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(30);
 constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr auto kCheckTimeout = std::chrono::minutes(60);  // a whole space may be compiled
 
@@ -32,13 +33,9 @@ std::string SizesText(const v1::Kernel& kernel) {
 }
 
 absl::Status List(Session& session, bool json) {
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListKernelsResponse response;
-  absl::Status status = FromGrpc((*connection)->kernels().ListKernels(&context, {}, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(
+      const v1::ListKernelsResponse response,
+      Call(session.Connect(Need::kKernels), &v1::KernelService::Stub::ListKernels, {}));
   if (json) {
     PrintJsonList("kernels", response.kernels());
     return absl::OkStatus();
@@ -53,35 +50,25 @@ absl::Status List(Session& session, bool json) {
 }
 
 // A kernel of one's own as GetKernel gives those of the catalogue, but for its hash.
-absl::StatusOr<v1::Kernel> OwnKernel(Connection& connection, const std::string& path) {
-  absl::StatusOr<std::string> name = KernelName(path);
-  if (!name.ok()) return name.status();
-  auto files = ReadKernelFiles(path);
-  if (!files.ok()) return files.status();
+absl::StatusOr<v1::Kernel> OwnKernel(Connection* connection, const std::string& path) {
+  RETURN_IF_ERROR(KernelName(path).status());
+  ASSIGN_OR_RETURN(KernelFiles files, ReadKernelFiles(path));
   v1::Kernel kernel;
-  *kernel.mutable_spec() = files->spec;
-  kernel.set_source_text(files->source.files().at(files->spec.source()));
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
+  *kernel.mutable_spec() = files.spec;
+  kernel.set_source_text(files.source.files().at(files.spec.source()));
   v1::DescribeSpaceRequest request;
-  *request.mutable_space()->mutable_kernel_source() = std::move(files->source);
-  v1::DescribeSpaceResponse space;
-  absl::Status status = FromGrpc(connection.kernels().DescribeSpace(&context, request, &space));
-  if (!status.ok()) return status;
+  *request.mutable_space()->mutable_kernel_source() = std::move(files.source);
+  ASSIGN_OR_RETURN(const v1::DescribeSpaceResponse space,
+                   Call(connection, &v1::KernelService::Stub::DescribeSpace, request));
   (*kernel.mutable_space_sizes())[space.target()] = static_cast<uint64_t>(space.valid());
   return kernel;
 }
 
-absl::StatusOr<v1::Kernel> KernelOf(Connection& connection, const std::string& chosen) {
+absl::StatusOr<v1::Kernel> KernelOf(Connection* connection, const std::string& chosen) {
   if (IsSpecPath(chosen)) return OwnKernel(connection, chosen);
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::GetKernelRequest request;
   request.set_name(chosen);
-  v1::Kernel kernel;
-  absl::Status status = FromGrpc(connection.kernels().GetKernel(&context, request, &kernel));
-  if (!status.ok()) return status;
-  return kernel;
+  return Call(connection, &v1::KernelService::Stub::GetKernel, request);
 }
 
 // Of a kernel of several launches.
@@ -101,22 +88,7 @@ std::string LanguageText(v1::Language language) {
   return v1::Language_Name(language == v1::LANGUAGE_UNSPECIFIED ? v1::CUDA : language);
 }
 
-absl::Status Show(Session& session, const absl::StatusOr<std::string>& chosen, bool json,
-                  bool source) {
-  if (!chosen.ok()) return chosen.status();
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
-  const auto found = KernelOf(**connection, *chosen);
-  if (!found.ok()) return found.status();
-  const v1::Kernel& kernel = *found;
-  if (json) {
-    PrintJson(kernel);
-    return absl::OkStatus();
-  }
-  if (source) {
-    std::fputs(kernel.source_text().c_str(), stdout);
-    return absl::OkStatus();
-  }
+void PrintKernel(const v1::Kernel& kernel, const std::string& chosen) {
   std::printf("%s  %s\n\ndims\n%s\nparams\n", Bold(kernel.spec().name()).c_str(),
               kernel.spec().summary().c_str(), DimHelp(kernel.spec()).c_str());
   for (const v1::Param& param : kernel.spec().params()) {
@@ -131,13 +103,29 @@ absl::Status Show(Session& session, const absl::StatusOr<std::string>& chosen, b
   std::printf("\nlanguage  %s\n", LanguageText(kernel.spec().language()).c_str());
   std::printf("configs   %s\n", SizesText(kernel).c_str());
   if (!kernel.hash().empty()) std::printf("hash      %s\n", kernel.hash().c_str());
-  std::printf("next      tunectl sweep %s\n", chosen->c_str());
-  return absl::OkStatus();
+  std::printf("next      tunectl sweep %s\n", chosen.c_str());
+}
+
+struct ShowFlags {
+  KernelChoice kernel;
+  bool source = false;
+  bool json = false;
+};
+
+absl::Status Show(Session& session, const ShowFlags& flags) {
+  ASSIGN_OR_RETURN(const std::string chosen, OneKernel(flags.kernel));
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kKernels));
+  ASSIGN_OR_RETURN(const v1::Kernel kernel, KernelOf(connection, chosen));
+  if (flags.source && !flags.json) {
+    std::fputs(kernel.source_text().c_str(), stdout);
+    return absl::OkStatus();
+  }
+  return PrintResult(kernel, flags.json,
+                     [&](const v1::Kernel& shown) { PrintKernel(shown, chosen); });
 }
 
 struct CheckFlags {
-  std::string kernel;
-  std::string kernel_flag;
+  KernelChoice kernel;
   std::vector<std::string> targets;
   std::string dtype;
   bool all = false;
@@ -194,93 +182,71 @@ class CheckMeter {
 absl::StatusOr<v1::CheckKernelRequest> MakeCheckRequest(const Session& session,
                                                         const CheckFlags& flags) {
   v1::CheckKernelRequest request;
-  const auto kernel = OneKernel(flags.kernel, flags.kernel_flag);
-  if (!kernel.ok()) return kernel.status();
-  if (!IsSpecPath(*kernel)) {
-    request.set_kernel_name(*kernel);
+  ASSIGN_OR_RETURN(const std::string kernel, OneKernel(flags.kernel));
+  if (!IsSpecPath(kernel)) {
+    request.set_kernel_name(kernel);
   } else {
-    auto files = ReadKernelFiles(*kernel);
-    if (!files.ok()) return files.status();
-    *request.mutable_kernel_source() = std::move(files->source);
+    ASSIGN_OR_RETURN(auto files, ReadKernelFiles(kernel));
+    *request.mutable_kernel_source() = std::move(files.source);
   }
   for (const std::string& target : flags.targets) request.add_targets(target);
   request.set_all_variants(flags.all);
   request.set_dtype(flags.dtype);
-  auto dims = ParseDims(session.dims);
-  if (!dims.ok()) return dims.status();
-  request.mutable_dims()->insert(dims->begin(), dims->end());
+  ASSIGN_OR_RETURN(auto dims, ParseDims(session.dims));
+  request.mutable_dims()->insert(dims.begin(), dims.end());
   return request;
 }
 
 absl::Status Check(Session& session, const CheckFlags& flags) {
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
-  auto request = MakeCheckRequest(session, flags);
-  if (!request.ok()) return request.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kCheckTimeout);
-  const auto reader = (*connection)->kernels().CheckKernel(&context, *request);
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kKernels));
+  ASSIGN_OR_RETURN(const v1::CheckKernelRequest request, MakeCheckRequest(session, flags));
   v1::CheckKernelResponse response;
   CheckMeter meter;
-  for (v1::CheckKernelEvent event; reader->Read(&event);) {
+  const auto take = [&](v1::CheckKernelEvent& event) {
     if (event.has_progress()) meter.Show(event.progress());
     if (event.has_response()) response = std::move(*event.mutable_response());
-  }
+  };
+  const absl::Status checked =
+      CallStream(connection, &v1::KernelService::Stub::CheckKernel, request, take, kCheckTimeout);
   meter.Clear();
-  absl::Status status = FromGrpc(reader->Finish());
-  if (!status.ok()) return status;
-  if (flags.json) {
-    PrintJson(response);
-  } else {
-    PrintCheck(response);
-  }
+  RETURN_IF_ERROR(checked);
   const auto& findings = response.findings();
   if (std::any_of(findings.begin(), findings.end(), IsError)) {
     session.Finish(response.has_kernel() ? kFailed : kUsage);
   }
-  return absl::OkStatus();
+  return PrintResult(response, flags.json, PrintCheck);
 }
 
 }  // namespace
 
-void AddKernel(CLI::App& app, Session& session) {
-  CLI::App* kernel = app.add_subcommand("kernel", "The kernels there are, and checking your own");
-  kernel->require_subcommand(1);
-  auto json = std::make_shared<bool>(false);
-  auto name = std::make_shared<std::string>();
-  auto source = std::make_shared<bool>(false);
-  auto flags = std::make_shared<CheckFlags>();
-
-  CLI::App* list = kernel->add_subcommand("list", "The catalogue");
-  list->add_flag("--json", *json, "As JSON");
-  list->callback([&session, json] { session.Finish(List(session, *json)); });
-
-  CLI::App* show = kernel->add_subcommand("show", "One kernel: dims, params, size of its space");
-  auto name_flag = std::make_shared<std::string>();
-  show->add_option("KERNEL", *name, kKernelHelp);
-  show->add_option("--kernel", *name_flag, kKernelFlagHelp);
-  show->add_flag("--json", *json, "As JSON, with source and README");
-  show->add_flag("--source", *source, "Its source text");
-  show->callback([&session, name, name_flag, json, source] {
-    session.Finish(Show(session, OneKernel(*name, *name_flag), *json, *source));
-  });
-
-  CLI::App* check =
-      kernel->add_subcommand("check",
-                             "Check a spec and compile it, without running it.\nExamples:\n"
-                             "  tunectl kernel check my/kernel.textproto\n"
-                             "  tunectl kernel check softmax --target sm_90a --all");
-  check->add_option("KERNEL", flags->kernel, kKernelHelp);
-  check->add_option("--kernel", flags->kernel_flag, kKernelFlagHelp);
-  check->add_option("--target", flags->targets, "Target such as cpu or sm_90a; may be repeated");
-  check->add_option("--dtype", flags->dtype, "Data type");
-  check->add_flag("--all", flags->all, "Compile every config, not only the default");
-  check->add_flag("--json", flags->json, "As JSON");
-  check->callback([&session, flags] {
-    const absl::Status status = Check(session, *flags);
-    if (!status.ok()) session.Finish(status);
-  });
-  AddKernelNew(*kernel, session);
+Command KernelCommand(Session& session) {
+  const auto show = std::make_shared<ShowFlags>();
+  const auto check = std::make_shared<CheckFlags>();
+  return {
+      .name = "kernel",
+      .help = "The kernels there are, and checking your own",
+      .verbs = {{.name = "list",
+                 .help = "The catalogue",
+                 .flags = {Flag("--json", &show->json, kJsonHelp)},
+                 .run = [&session, show] { return List(session, show->json); }},
+                {.name = "show",
+                 .help = "One kernel: dims, params, size of its space",
+                 .kernel = &show->kernel,
+                 .flags = {Flag("--json", &show->json, "Print JSON, with source and README"),
+                           Flag("--source", &show->source, "Its source text")},
+                 .run = [&session, show] { return Show(session, *show); }},
+                {.name = "check",
+                 .help = "Check a spec and compile it, without running it.\nExamples:\n"
+                         "  tunectl kernel check my/kernel.textproto\n"
+                         "  tunectl kernel check softmax --target sm_90a --all",
+                 .kernel = &check->kernel,
+                 .flags = {Flag("--target", &check->targets,
+                                "Target such as cpu or sm_90a; may be repeated"),
+                           Flag("--dtype", &check->dtype, "Data type"),
+                           Flag("--all", &check->all, "Compile every config, not only the default"),
+                           Flag("--json", &check->json, kJsonHelp)},
+                 .run = [&session, check] { return Check(session, *check); }},
+                KernelNewCommand()}};
 }
 
 }  // namespace tune::client

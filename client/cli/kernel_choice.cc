@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/kernel_files.h"
 
 namespace tune::client {
@@ -29,20 +30,19 @@ void SortKernel(std::string& name, std::string& path) {
   if (name.empty() ? !IsSpecPath(path) : IsSpecPath(name)) name.swap(path);
 }
 
-absl::StatusOr<std::string> OneKernel(const std::string& argument, const std::string& flag) {
-  if (argument.empty() == flag.empty()) {
+absl::StatusOr<std::string> OneKernel(const KernelChoice& choice) {
+  if (choice.argument.empty() == choice.flag.empty()) {
     return absl::InvalidArgumentError(
         "name one kernel, by its name in the catalogue or the path of a spec; 'tunectl kernel "
         "list' shows the catalogue");
   }
-  return argument.empty() ? flag : argument;
+  return choice.argument.empty() ? choice.flag : choice.argument;
 }
 
 absl::StatusOr<std::string> KernelName(const std::string& kernel) {
   if (!IsSpecPath(kernel) || IsInNameSpace(kernel)) return kernel;
-  auto files = ReadKernelFiles(kernel);
-  if (!files.ok()) return files.status();
-  if (!files->spec.name().empty()) return files->spec.name();
+  ASSIGN_OR_RETURN(auto files, ReadKernelFiles(kernel));
+  if (!files.spec.name().empty()) return files.spec.name();
   return absl::InvalidArgumentError(absl::StrCat(
       "'", kernel, "' is no kernel spec; see what is wrong with `tunectl kernel check`"));
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/contained_file.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
@@ -76,10 +77,9 @@ absl::Status AddFiles(const std::string& folder, const std::set<std::string>& na
   for (const std::string& name : names) {
     // A name that leaves the folder is refused by the server; nothing outside is read for it here.
     if (name == ".." || absl::StrContains(name, '/')) continue;
-    absl::StatusOr<std::string> text = ReadNamed(read, folder, name, bytes_left);
-    if (!text.ok()) return text.status();
-    bytes_left -= text->size();
-    (*source.mutable_files())[name] = *std::move(text);
+    ASSIGN_OR_RETURN(std::string text, ReadNamed(read, folder, name, bytes_left));
+    bytes_left -= text.size();
+    (*source.mutable_files())[name] = std::move(text);
   }
   return absl::OkStatus();
 }
@@ -98,20 +98,20 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
     return absl::InvalidArgumentError(
         absl::StrCat("'", path, "' is a source: give the spec (.textproto) that names it"));
   }
-  absl::StatusOr<std::string> spec_text =
-      ReadNamed(read, folder, spec_path.filename().string(), kMaxSourceBytes);
-  if (!spec_text.ok()) return spec_text.status();
-  absl::StatusOr<ResolvedSpec> resolved = ResolveSharedHeaders(
-      path, *spec_text, [&](const std::string& name) { return ReadShared(read, folder, name); });
-  if (!resolved.ok()) return resolved.status();
+  ASSIGN_OR_RETURN(const std::string spec_text,
+                   ReadNamed(read, folder, spec_path.filename().string(), kMaxSourceBytes));
+  ASSIGN_OR_RETURN(ResolvedSpec resolved,
+                   ResolveSharedHeaders(path, spec_text, [&](const std::string& name) {
+                     return ReadShared(read, folder, name);
+                   }));
   KernelFiles kernel;
   kernel.source.set_spec_name(path);
-  kernel.source.set_spec_text(resolved->text);
+  kernel.source.set_spec_text(resolved.text);
   v1::KernelSpec& spec = kernel.spec;
   IgnoreErrors ignore;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&ignore);
-  if (!parser.ParseFromString(resolved->text, &spec)) {
+  if (!parser.ParseFromString(resolved.text, &spec)) {
     spec.Clear();
     return kernel;
   }
@@ -124,8 +124,8 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
     return absl::InvalidArgumentError(absl::StrCat(
         "'", path, "' names ", names.size() + data.size(), " files; at most ", kMaxFiles));
   }
-  size_t bytes = resolved->text.size();
-  for (auto& [name, text] : resolved->headers) {
+  size_t bytes = resolved.text.size();
+  for (auto& [name, text] : resolved.headers) {
     names.erase(name);
     bytes += text.size();
     (*kernel.source.mutable_files())[name] = std::move(text);
@@ -134,9 +134,8 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadF
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' and its shared headers have ",
                                                    bytes, " bytes; at most ", kMaxSourceBytes));
   }
-  absl::Status added = AddFiles(folder, names, kMaxSourceBytes - bytes, read, kernel.source);
-  if (added.ok()) added = AddFiles(folder, data, kMaxDataBytes, read, kernel.source);
-  if (!added.ok()) return added;
+  RETURN_IF_ERROR(AddFiles(folder, names, kMaxSourceBytes - bytes, read, kernel.source));
+  RETURN_IF_ERROR(AddFiles(folder, data, kMaxDataBytes, read, kernel.source));
   return kernel;
 }
 

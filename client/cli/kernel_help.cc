@@ -1,38 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/kernel_help.h"
 
-#include <chrono>
 #include <cstdio>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/kernel_choice.h"
 #include "client/cli/kernel_files.h"
-#include "client/connect/rpc.h"
+#include "tune/v1/catalogue.grpc.pb.h"
 #include "tune/v1/kernel.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(10);
-
 absl::StatusOr<v1::KernelSpec> SpecOf(Session& session, const std::string& kernel) {
   if (IsSpecPath(kernel)) {
-    auto files = ReadKernelFiles(kernel);
-    if (!files.ok()) return files.status();
-    return std::move(files->spec);
+    ASSIGN_OR_RETURN(KernelFiles files, ReadKernelFiles(kernel));
+    return std::move(files.spec);
   }
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::GetKernelRequest request;
   request.set_name(kernel);
-  v1::Kernel found;
-  absl::Status status = FromGrpc((*connection)->kernels().GetKernel(&context, request, &found));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(v1::Kernel found, Call(session.Connect(Need::kKernels),
+                                          &v1::KernelService::Stub::GetKernel, request));
   return std::move(*found.mutable_spec());
 }
 
@@ -46,11 +39,9 @@ KernelHelp::KernelHelp(CLI::App& command) : command_(command) {
 absl::Status KernelHelp::Print(Session& session, const std::string& kernel) const {
   std::fputs(command_.help("tunectl").c_str(), stdout);
   if (kernel.empty()) return absl::OkStatus();
-  auto spec = SpecOf(session, kernel);
-  if (!spec.ok()) return spec.status();
-  std::printf("\nDims of %s: %s\n%s\nData types: %s\n", spec->name().c_str(),
-              spec->summary().c_str(), DimHelp(*spec).c_str(),
-              absl::StrJoin(spec->dtypes(), ", ").c_str());
+  ASSIGN_OR_RETURN(auto spec, SpecOf(session, kernel));
+  std::printf("\nDims of %s: %s\n%s\nData types: %s\n", spec.name().c_str(), spec.summary().c_str(),
+              DimHelp(spec).c_str(), absl::StrJoin(spec.dtypes(), ", ").c_str());
   return absl::OkStatus();
 }
 

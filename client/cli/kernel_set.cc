@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "client/cli/contained_file.h"
 #include "client/cli/git_repository.h"
 #include "client/cli/kernel_files.h"
@@ -28,7 +29,7 @@ constexpr size_t kLinkBytesMax = 4096;
 constexpr char kSpecSuffix[] = ".textproto";
 
 absl::Status Add(absl::StatusOr<KernelFiles> files, KernelSet& set) {
-  if (!files.ok()) return files.status();
+  RETURN_IF_ERROR(files.status());
   const std::string& name = files->spec.name();
   if (name.empty()) {
     return absl::InvalidArgumentError(
@@ -82,15 +83,13 @@ absl::StatusOr<std::vector<std::string>> SpecsIn(const fs::path& folder) {
 
 absl::StatusOr<KernelSet> ReadFolder(const std::string& where, const std::string& folder) {
   KernelSet set{.label = where};
-  const absl::StatusOr<bool> has_inner = HasFolder(where, folder);
-  if (!has_inner.ok()) return has_inner.status();
-  const auto specs = SpecsIn(*has_inner ? fs::path(where) / folder : fs::path(where));
-  if (!specs.ok()) return specs.status();
-  absl::Status status = CheckCount(specs->size(), where);
-  for (const std::string& spec : *specs) {
-    if (status.ok()) status = Add(ReadKernelFiles(spec), set);
+  ASSIGN_OR_RETURN(const bool has_inner, HasFolder(where, folder));
+  ASSIGN_OR_RETURN(const auto specs,
+                   SpecsIn(has_inner ? fs::path(where) / folder : fs::path(where)));
+  RETURN_IF_ERROR(CheckCount(specs.size(), where));
+  for (const std::string& spec : specs) {
+    RETURN_IF_ERROR(Add(ReadKernelFiles(spec), set));
   }
-  if (!status.ok()) return status;
   return set;
 }
 
@@ -107,11 +106,10 @@ absl::StatusOr<GitFiles::const_iterator> Followed(GitRepository& repository, con
     if (it == files.end()) return absl::NotFoundError("the commit does not have it");
     if (it->second.is_file) return it;
     if (!it->second.is_link) return absl::InvalidArgumentError("it is a submodule, not a file");
-    absl::StatusOr<std::string> target = repository.Read(it->second, kLinkBytesMax);
-    if (!target.ok()) return target.status();
-    path = (path.parent_path() / *target).lexically_normal();
+    ASSIGN_OR_RETURN(std::string target, repository.Read(it->second, kLinkBytesMax));
+    path = (path.parent_path() / target).lexically_normal();
     const std::string inner = path.lexically_relative(folder.empty() ? "." : folder).string();
-    if (fs::path(*target).is_absolute() || inner.empty() || inner == ".." ||
+    if (fs::path(target).is_absolute() || inner.empty() || inner == ".." ||
         absl::StartsWith(inner, "../")) {
       return absl::InvalidArgumentError(
           "it leads out of its folder by a symbolic link, and is not read: copy what it leads to "
@@ -135,31 +133,27 @@ absl::StatusOr<std::string> ReadOfCommit(GitRepository& repository, const GitFil
 
 absl::StatusOr<KernelSet> ReadRevision(const std::string& where, const std::string& folder,
                                        const GitOptions& options) {
-  auto repository = GitRepository::Open(options);
-  if (!repository.ok()) return repository.status();
-  absl::StatusOr<std::string> commit = (*repository)->CommitOf(where);
-  if (!commit.ok()) return commit.status();
-  KernelSet set{.label = *commit};
+  ASSIGN_OR_RETURN(auto repository, GitRepository::Open(options));
+  ASSIGN_OR_RETURN(std::string commit, repository->CommitOf(where));
+  KernelSet set{.label = commit};
   // Paths count from the top of the repository, wherever we are in it.
   fs::path top = fs::path(folder).lexically_normal();
   if (top == ".") top.clear();
-  const absl::StatusOr<GitFiles> files = (*repository)->Files(*commit, top.string());
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(const GitFiles files, repository->Files(commit, top.string()));
   std::vector<std::string> specs;
-  for (const auto& [path, file] : *files) {
+  for (const auto& [path, file] : files) {
     const fs::path inner = fs::path(path).lexically_relative(top.empty() ? "." : top);
     const auto depth = std::distance(inner.begin(), inner.end());
     if (IsSpec(path) && depth <= 2) specs.push_back(path);
   }
-  absl::Status status =
-      CheckCount(specs.size(), absl::StrCat("folder '", folder, "' of commit ", *commit));
+  RETURN_IF_ERROR(
+      CheckCount(specs.size(), absl::StrCat("folder '", folder, "' of commit ", commit)));
   const ReadFile read = [&](const std::string& in, const std::string& name, size_t bytes_max) {
-    return ReadOfCommit(**repository, *files, in, name, bytes_max);
+    return ReadOfCommit(*repository, files, in, name, bytes_max);
   };
   for (const std::string& spec : specs) {
-    if (status.ok()) status = Add(ReadKernelFiles(spec, read), set);
+    RETURN_IF_ERROR(Add(ReadKernelFiles(spec, read), set));
   }
-  if (!status.ok()) return status;
   return set;
 }
 
@@ -171,8 +165,7 @@ absl::StatusOr<KernelSet> ReadKernelSet(const std::string& where, const std::str
   if (fs::is_directory(where, error)) return ReadFolder(where, folder);
   if (!IsSpec(where)) return ReadRevision(where, folder, options);
   KernelSet set{.label = where};
-  absl::Status status = Add(ReadKernelFiles(where), set);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(Add(ReadKernelFiles(where), set));
   return set;
 }
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 
 namespace tune::client {
 namespace {
@@ -38,12 +41,59 @@ void AppendCommand(const CLI::App& command, const std::string& path, std::string
   }
 }
 
+// CLI11's own form has all that it knows in the flag's type: "--limit UINT:INT in [1 - 1000]=20".
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text;
+    if (!option->get_positional() && option->get_type_size() != 0) text = ValueName(*option);
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    return text;
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::vector<std::string> notes;
+    if (const std::string range = RangeText(*option); !range.empty()) notes.push_back(range);
+    if (!option->get_default_str().empty()) notes.push_back("default " + option->get_default_str());
+    if (option->get_required() && !option->get_positional()) notes.push_back("required");
+    if (!option->get_envname().empty()) notes.push_back("or $" + option->get_envname());
+    for (const CLI::Option* other : option->get_needs()) {
+      notes.push_back("only with " + other->get_name());
+    }
+    for (const CLI::Option* other : option->get_excludes()) {
+      notes.push_back("not with " + other->get_name());
+    }
+    const std::string& help = option->get_description();
+    return notes.empty() ? help : absl::StrCat(help, " (", absl::StrJoin(notes, ", "), ")");
+  }
+
+ private:
+  // " N", " TEXT" or " {html,svg}".
+  static std::string ValueName(const CLI::Option& option) {
+    const std::string type = option.get_type_name();
+    if (const size_t choices = type.find(":{"); choices != std::string::npos) {
+      return absl::StrCat(" ", type.substr(choices + 1));
+    }
+    const std::string name = type.substr(0, type.find(':'));
+    return name == "UINT" || name == "INT" || name == "FLOAT" ? " N" : absl::StrCat(" ", name);
+  }
+
+  // "1 to 1000"; empty: any number.
+  static std::string RangeText(const CLI::Option& option) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(option.get_type_name(), absl::ByAnyChar("[]"));
+    return parts.size() < 2 ? "" : absl::StrReplaceAll(parts[1], {{" - ", " to "}});
+  }
+};
+
 }  // namespace
+
+std::shared_ptr<CLI::FormatterBase> HelpFormatter() { return std::make_shared<Formatter>(); }
 
 void AddManual(CLI::App& app) {
   auto markdown = std::make_shared<bool>(false);
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* help = app.add_subcommand("help", "This manual, or what is said of one command");
+  CLI::App* help = app.add_subcommand("help", "Show this manual, or one command's help");
   help->add_option("COMMAND", *words, "Such as: sweep, or: kernel check");
   help->add_flag("--markdown", *markdown, "All commands, as docs/cli.md");
   help->callback([&app, markdown, words] {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/call.h"
 #include "client/cli/commands.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/job_follow.h"
@@ -17,6 +18,7 @@
 #include "client/cli/kernel_help.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/profile.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -175,13 +177,10 @@ absl::Status Run(Session& session, const ProfileFlags& flags) {
   if (!request.ok()) return request.status();
   auto connection = session.Connect();
   if (!connection.ok()) return connection.status();
-  if (flags.detach) {
-    if (absl::Status can = CheckDetach(**connection); !can.ok()) return can;
-  }
-  const auto job =
-      Submit((*connection)->profiles(), &v1::ProfileService::Stub::SubmitProfile, *request);
-  if (!job.ok()) return job.status();
-  if (flags.detach) return PrintDetached(*job, flags.json);
+  if (flags.detach) RETURN_IF_ERROR(CheckDetach(**connection));
+  ASSIGN_OR_RETURN(const v1::Job job,
+                   Call(connection, &v1::ProfileService::Stub::SubmitProfile, *request));
+  if (flags.detach) return PrintDetached(job, flags.json);
   std::vector<v1::Profile> profiles;
   const auto use = [&](const v1::Profile& profile) {
     if (flags.json) {
@@ -190,7 +189,7 @@ absl::Status Run(Session& session, const ProfileFlags& flags) {
       Print(profile);
     }
   };
-  const absl::Status done = AwaitJob(**connection, *job, [&](const v1::JobEvent& event) {
+  const absl::Status done = AwaitJob(**connection, job, [&](const v1::JobEvent& event) {
     ForEachResult<v1::Profile>(event, use);
   });
   if (done.ok() && flags.json) PrintJsonList("profiles", profiles);

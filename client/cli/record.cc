@@ -4,15 +4,15 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/commands.h"
-#include "client/connect/rpc.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/record.grpc.pb.h"
 
 namespace tune::client {
 namespace {
-
-constexpr auto kTimeout = std::chrono::seconds(60);
 
 struct ListFlags {
   std::string kernel;
@@ -34,19 +34,13 @@ void Print(const v1::ListRecordsResponse& response) {
   std::fputs(table.Text().c_str(), stdout);
 }
 
-absl::Status List(Session& session, const ListFlags& flags) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
+absl::StatusOr<v1::ListRecordsResponse> Find(Connection* connection, const ListFlags& flags) {
   v1::ListRecordsRequest request;
   request.set_kernel_name(flags.kernel);
   v1::ListRecordsResponse chosen;
   v1::ListRecordsResponse page;
   do {
-    grpc::ClientContext context;
-    SetDeadline(context, kTimeout);
-    page.Clear();
-    absl::Status status = FromGrpc((*connection)->records().ListRecords(&context, request, &page));
-    if (!status.ok()) return status;
+    ASSIGN_OR_RETURN(page, Call(connection, &v1::RecordService::Stub::ListRecords, request));
     request.set_first(request.first() + static_cast<uint32_t>(page.records_size()));
     for (v1::Record& record : *page.mutable_records()) {
       const bool of_device = flags.device.empty() || record.device_name() == flags.device;
@@ -55,6 +49,12 @@ absl::Status List(Session& session, const ListFlags& flags) {
       }
     }
   } while (page.left() > 0 && page.records_size() > 0);
+  return chosen;
+}
+
+absl::Status List(Session& session, const ListFlags& flags) {
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
+  ASSIGN_OR_RETURN(const v1::ListRecordsResponse chosen, Find(connection, flags));
   if (flags.json) {
     PrintJsonList("records", chosen.records());
   } else {
@@ -65,22 +65,21 @@ absl::Status List(Session& session, const ListFlags& flags) {
 
 }  // namespace
 
-void AddRecord(CLI::App& app, Session& session) {
-  CLI::App* record = app.add_subcommand(
-      "record",
-      "The best known config of each workload: the daemon's own, and those that came with it");
-  record->require_subcommand(1);
-  auto flags = std::make_shared<ListFlags>();
-  CLI::App* list =
-      record->add_subcommand("list",
-                             "All records, newest first.\nExamples:\n"
-                             "  tunectl record list softmax\n"
-                             "  tunectl record list --own-only --device 'NVIDIA H200' --json");
-  list->add_option("KERNEL", flags->kernel, "Of this kernel only");
-  list->add_option("--device", flags->device, "Of this device only, by its name");
-  list->add_flag("--own-only", flags->own, "Without those that came with tunectl");
-  list->add_flag("--json", flags->json, "As JSON");
-  list->callback([&session, flags] { session.Finish(List(session, *flags)); });
+Command RecordCommand(Session& session) {
+  const auto flags = std::make_shared<ListFlags>();
+  return {
+      .name = "record",
+      .help =
+          "The best known config of each workload: the daemon's own, and those that came with it",
+      .verbs = {{.name = "list",
+                 .help = "All records, newest first.\nExamples:\n"
+                         "  tunectl record list softmax\n"
+                         "  tunectl record list --own-only --device 'NVIDIA H200' --json",
+                 .flags = {Flag("KERNEL", &flags->kernel, "Of this kernel only"),
+                           Flag("--device", &flags->device, "Of this device only, by its name"),
+                           Flag("--own-only", &flags->own, "Without those that came with tunectl"),
+                           Flag("--json", &flags->json, kJsonHelp)},
+                 .run = [&session, flags] { return List(session, *flags); }}}};
 }
 
 }  // namespace tune::client

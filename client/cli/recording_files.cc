@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 
 namespace tune::client {
 namespace {
@@ -58,14 +59,14 @@ absl::StatusOr<v1::RecordingSource> ReadRecordingFiles(const std::string& path,
   std::string described = path;
   if (is_csv) described = IsFile(stem + ".json") ? stem + ".json" : stem + ".json.gz";
   v1::RecordingSource source;
-  if (absl::Status status = AddFile(described, source); !status.ok()) return status;
+  RETURN_IF_ERROR(AddFile(described, source));
   for (const char* suffix : {".csv.gz", ".csv"}) {
     if (!IsFile(stem + suffix)) continue;
-    if (absl::Status status = AddFile(stem + suffix, source); !status.ok()) return status;
+    RETURN_IF_ERROR(AddFile(stem + suffix, source));
     break;
   }
   if (!definition_path.empty()) {
-    if (absl::Status status = AddFile(definition_path, source); !status.ok()) return status;
+    RETURN_IF_ERROR(AddFile(definition_path, source));
   }
   return source;
 }

@@ -9,21 +9,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/printable.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/dim_flags.h"
-#include "client/cli/json.h"
 #include "client/cli/kernel_files.h"
 #include "client/cli/report_output.h"
 #include "client/cli/sweep_flags.h"
 #include "client/cli/sweep_view.h"
-#include "client/connect/rpc.h"
-#include "client/report/fusion_view.h"
-#include "client/report/html_page.h"
+#include "client/report/svg_chart.h"
+#include "tune/v1/report.grpc.pb.h"
 
 namespace tune::client {
 namespace {
-
-constexpr auto kTimeout = std::chrono::seconds(120);
 
 struct FusionFlags {
   std::vector<std::string> sizes;  // "seq=4096"
@@ -51,24 +48,12 @@ absl::StatusOr<v1::GetFusionReportRequest> MakeRequest(const FusionFlags& flags)
   v1::GetFusionReportRequest request;
   request.set_device(flags.device);
   if (!flags.table.empty()) {
-    auto text = ReadDefinition(flags.table);
-    if (!text.ok()) return text.status();
-    request.set_table_text(*std::move(text));
+    ASSIGN_OR_RETURN(auto text, ReadDefinition(flags.table));
+    request.set_table_text(std::move(text));
   }
-  auto sizes = ParseSizes(flags.sizes);
-  if (!sizes.ok()) return sizes.status();
-  request.mutable_sizes()->insert(sizes->begin(), sizes->end());
+  ASSIGN_OR_RETURN(auto sizes, ParseSizes(flags.sizes));
+  request.mutable_sizes()->insert(sizes.begin(), sizes.end());
   return request;
-}
-
-absl::StatusOr<v1::FusionReport> GetReport(Connection& connection,
-                                           const v1::GetFusionReportRequest& request) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::FusionReport report;
-  absl::Status status = FromGrpc(connection.reports().GetFusionReport(&context, request, &report));
-  if (!status.ok()) return status;
-  return report;
 }
 
 // Tunes what no sweep has measured yet: every kernel of a fusion, each problem once.
@@ -89,65 +74,51 @@ absl::Status SweepMissing(Connection& connection, const v1::FusionReport& report
     return RunSweep(connection, request, quiet);
   };
   for (const v1::FusionFinding& finding : report.fusions()) {
-    absl::Status tuned = tune(finding.fused());
-    for (const v1::FusedWork& work : finding.sequence()) {
-      if (tuned.ok()) tuned = tune(work);
-    }
-    if (!tuned.ok()) return tuned;
+    RETURN_IF_ERROR(tune(finding.fused()));
+    for (const v1::FusedWork& work : finding.sequence()) RETURN_IF_ERROR(tune(work));
   }
   return absl::OkStatus();
 }
 
 absl::Status Run(Session& session, const FusionFlags& flags) {
-  auto request = MakeRequest(flags);
-  if (!request.ok()) return request.status();
+  ASSIGN_OR_RETURN(const v1::GetFusionReportRequest request, MakeRequest(flags));
   const bool tunes = !flags.sweep_first.empty();
-  auto connection = session.Connect(tunes ? Need::kAll : Need::kRead);
-  if (!connection.ok()) return connection.status();
-  auto report = GetReport(**connection, *request);
-  if (!report.ok()) return report.status();
-  const std::string format = FormatOf(flags.output);
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(tunes ? Need::kAll : Need::kRead));
+  ASSIGN_OR_RETURN(v1::FusionReport report,
+                   Call(connection, &v1::ReportService::Stub::GetFusionReport, request));
   if (tunes) {
-    auto budget = ParseBudget(flags.sweep_first);
-    if (!budget.ok()) return budget.status();
-    absl::Status swept = SweepMissing(**connection, *report, *budget, format == "json");
-    if (!swept.ok()) return swept;
-    report = GetReport(**connection, *request);
-    if (!report.ok()) return report.status();
+    ASSIGN_OR_RETURN(const v1::Budget budget, ParseBudget(flags.sweep_first));
+    RETURN_IF_ERROR(SweepMissing(*connection, report, budget, FormatOf(flags.output) == "json"));
+    ASSIGN_OR_RETURN(report, Call(connection, &v1::ReportService::Stub::GetFusionReport, request));
   }
-  if (format == "html") return Write(flags.output, HtmlPage(*report));
-  if (format == "svg") return Write(flags.output, ToSvg(FusionChart(*report)));
-  if (format == "md") {
-    return Write(flags.output, Printable(MarkdownText(*report, flags.output.image)));
-  }
-  if (format == "json") return Write(flags.output, JsonText(*report, Layout::kIndented) + "\n");
-  return Write(flags.output, TerminalText(*report));
+  return WriteReport(flags.output, report,
+                     [](const v1::FusionReport& shown) { return ToSvg(FusionChart(shown)); });
 }
 
 }  // namespace
 
-void AddFusionReport(CLI::App& report, Session& session) {
-  auto flags = std::make_shared<FusionFlags>();
-  CLI::App* fusion = report.add_subcommand(
-      "fusion",
-      "Fused kernels beside the sequences that they replace: bytes, time, and what they are worth "
-      "in a training step.\n"
-      "Examples:\n"
-      "  tunectl report fusion --sweep-first 30s --out fusion.html\n"
-      "  tunectl report fusion --size seq=4096 --size layers=32 --format md");
-  fusion
-      ->add_option("--size", flags->sizes,
-                   "A size of the model, such as seq=4096; may be given again. By default the "
-                   "table's")
-      ->allow_extra_args(false);
-  fusion->add_option("--table", flags->table,
-                     "Your own table of fusions, as kernels/fusions.textproto of the sources");
-  fusion->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu");
-  fusion->add_option("--sweep-first", flags->sweep_first,
-                     "Tune each kernel of a fusion that no sweep has measured first: trials (100) "
-                     "or time (30s)");
-  AddOutputFlags(*fusion, flags->output);
-  fusion->callback([&session, flags] { session.Finish(Run(session, *flags)); });
+Command FusionReportCommand(Session& session) {
+  const auto flags = std::make_shared<FusionFlags>();
+  return {.name = "fusion",
+          .help =
+              "Fused kernels beside the sequences that they replace: bytes, time, and what they "
+              "are worth in a training step.\n"
+              "Examples:\n"
+              "  tunectl report fusion --sweep-first 30s --out fusion.html\n"
+              "  tunectl report fusion --size seq=4096 --size layers=32 --format md",
+          .flags = Joined(
+              {Flag("--size", &flags->sizes,
+                    "A size of the model, such as seq=4096; may be given again. By default the "
+                    "table's")
+                   .Repeated(),
+               Flag("--table", &flags->table,
+                    "Your own table of fusions, as kernels/fusions.textproto of the sources"),
+               Flag("--device", &flags->device, "Device id, such as cuda:0 or cpu"),
+               Flag("--sweep-first", &flags->sweep_first,
+                    "Tune each kernel of a fusion that no sweep has measured first: trials (100) "
+                    "or time (30s)")},
+              OutputFlags(flags->output)),
+          .run = [&session, flags] { return Run(session, *flags); }};
 }
 
 }  // namespace tune::client

@@ -11,14 +11,12 @@
 
 namespace tune::client {
 
-void AddOutputFlags(CLI::App& command, ReportOutput& output, std::set<std::string> formats) {
-  command
-      .add_option("--format", output.format,
-                  absl::StrCat("One of ", absl::StrJoin(formats, ", "),
-                               "; by default what --out's name says"))
-      ->check(CLI::IsMember(formats));
-  command.add_option("-o,--out", output.out, "File to write; by default standard output");
-  command.add_option("--image", output.image, "Link to the SVG, for Markdown");
+std::vector<Flag> OutputFlags(ReportOutput& output, std::vector<std::string> formats) {
+  const std::string help =
+      absl::StrCat("One of ", absl::StrJoin(formats, ", "), "; by default what --out's name says");
+  return {Flag("--format", &output.format, help).OneOf(std::move(formats)),
+          Flag("-o,--out", &output.out, "File to write; by default standard output"),
+          Flag("--image", &output.image, "Link to the SVG, for Markdown")};
 }
 
 // Of the file's name if there is no --format: "report.html" asks for a page.

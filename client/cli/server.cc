@@ -5,17 +5,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/address.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/role_text.h"
 #include "client/cli/walls_text.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
+#include "tune/v1/server.grpc.pb.h"
 
 namespace tune::client {
 namespace {
-
-constexpr auto kTimeout = std::chrono::seconds(5);
-constexpr auto kClearTimeout = std::chrono::minutes(1);
 
 // Empty: the daemon has none.
 std::string CertificateText(const v1::TlsCertificate& certificate) {
@@ -76,18 +75,7 @@ std::string StoredText(const v1::StoredBytes& stored, const v1::Bounds& bounds) 
                       BytesText(stored.artifact_bytes()));
 }
 
-absl::Status Status(Session& session, bool json) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ServerStatus server;
-  absl::Status status = FromGrpc((*connection)->server().GetStatus(&context, {}, &server));
-  if (!status.ok()) return status;
-  if (json) {
-    PrintJson(server);
-    return absl::OkStatus();
-  }
+void PrintStatus(const v1::ServerStatus& server) {
   const std::pair<const char*, std::string> lines[] = {
       {"version", server.version()},
       {"runs", server.embedded() ? NoDaemonText(server)
@@ -144,42 +132,43 @@ absl::Status Status(Session& session, bool json) {
   for (const v1::WorkerWalls& walls : server.walls()) {
     std::printf("%-11s%s\n", "walls", WallsText(walls).c_str());
   }
-  return absl::OkStatus();
+}
+
+absl::Status Status(Session& session, bool json) {
+  ASSIGN_OR_RETURN(const v1::ServerStatus server,
+                   Call(session.Connect(Need::kRead), &v1::ServerService::Stub::GetStatus, {}));
+  return PrintResult(server, json, PrintStatus);
+}
+
+void PrintCleared(const v1::ClearCompileCacheResponse& response) {
+  std::printf("removed %s of compiled variants\n", BytesText(response.removed_bytes()).c_str());
 }
 
 absl::Status ClearCache(Session& session, bool json) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kClearTimeout);
-  v1::ClearCompileCacheResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->server().ClearCompileCache(&context, {}, &response));
-  if (!status.ok()) return status;
-  if (json) {
-    PrintJson(response);
-  } else {
-    std::printf("removed %s of compiled variants\n", BytesText(response.removed_bytes()).c_str());
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::ClearCompileCacheResponse response,
+                   Call(session.Connect(), &v1::ServerService::Stub::ClearCompileCache, {}));
+  return PrintResult(response, json, PrintCleared);
 }
 
 }  // namespace
 
-void AddServer(CLI::App& app, Session& session) {
-  CLI::App* server = app.add_subcommand("server", "The daemon");
-  server->require_subcommand(1);
-  auto json = std::make_shared<bool>(false);
-  CLI::App* status = server->add_subcommand("status", "Is there a daemon, and how does it do");
-  status->add_flag("--json", *json, "As JSON");
-  status->callback([&session, json] { session.Finish(Status(session, *json)); });
-  CLI::App* cache = server->add_subcommand("cache", "What the daemon keeps of compiles");
-  cache->require_subcommand(1);
-  CLI::App* clear = cache->add_subcommand(
-      "clear",
-      "Remove every compiled variant; each is compiled again when it is needed (operators only)");
-  clear->add_flag("--json", *json, "Print the answer as JSON");
-  clear->callback([&session, json] { session.Finish(ClearCache(session, *json)); });
+Command ServerCommand(Session& session) {
+  const auto json = std::make_shared<bool>(false);
+  return {
+      .name = "server",
+      .help = "The daemon",
+      .verbs = {
+          {.name = "status",
+           .help = "Is there a daemon, and how does it do",
+           .flags = {Flag("--json", json.get(), kJsonHelp)},
+           .run = [&session, json] { return Status(session, *json); }},
+          {.name = "cache",
+           .help = "What the daemon keeps of compiles",
+           .verbs = {{.name = "clear",
+                      .help = "Remove every compiled variant; each is compiled again when it is "
+                              "needed (operators only)",
+                      .flags = {Flag("--json", json.get(), kJsonHelp)},
+                      .run = [&session, json] { return ClearCache(session, *json); }}}}}};
 }
 
 }  // namespace tune::client

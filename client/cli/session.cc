@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "client/cli/json.h"
 #include "client/connect/rpc.h"
 
@@ -25,26 +26,23 @@ std::string SpecCalled(const std::string& kernel) {
 
 absl::StatusOr<Connection*> Session::Connect(Need need) {
   if (connection_ == nullptr) {
-    auto connection =
-        Connection::Open(address, tls, daemon_user, [&] { return embedded_.daemon(need, tools); });
-    if (!connection.ok()) return connection.status();
-    if (!(*connection)->embedded() && !tools.include_roots.empty()) {
+    ASSIGN_OR_RETURN(auto connection, Connection::Open(address, tls, daemon_user, [&] {
+                       return embedded_.daemon(need, tools);
+                     }));
+    if (!connection->embedded() && !tools.include_roots.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the daemon at ", (*connection)->address(),
+          absl::StrCat("the daemon at ", connection->address(),
                        " decides what kernels may include: start it with --include-root ",
                        tools.include_roots[0], ", and leave the flag out here"));
     }
-    connection_ = *std::move(connection);
+    connection_ = std::move(connection);
   }
   return connection_.get();
 }
 
-absl::StatusOr<v1::ReplayService::Stub*> Session::Replay() {
+absl::StatusOr<Connection*> Session::Replay() {
   if (replay_ == nullptr) {
-    auto server = embedded_.replay();
-    if (!server.ok()) return server.status();
-    replay_server_ = *std::move(server);
-    replay_ = v1::ReplayService::NewStub(replay_server_->channel());
+    ASSIGN_OR_RETURN(replay_, Connection::OpenEmbedded(embedded_.replay));
   }
   return replay_.get();
 }

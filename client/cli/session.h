@@ -12,7 +12,6 @@
 #include "client/cli/connection.h"
 #include "client/report/exit_code.h"
 #include "google/protobuf/message.h"
-#include "tune/v1/replay.grpc.pb.h"
 
 namespace tune::client {
 
@@ -22,8 +21,8 @@ class Session {
 
   // Opened on first use, kept until the program ends. REQUIRES: later calls need no more.
   absl::StatusOr<Connection*> Connect(Need need = Need::kAll);
-  // Recorded spaces, always in this process; the same.
-  absl::StatusOr<v1::ReplayService::Stub*> Replay();
+  // To v1::ReplayService, which plays recorded spaces and is always in this process; the same.
+  absl::StatusOr<Connection*> Replay();
 
   // Flags before the command, and the dims among the command's.
   std::string address;
@@ -45,8 +44,7 @@ class Session {
  private:
   const EmbeddedServers embedded_;
   std::unique_ptr<Connection> connection_;
-  std::unique_ptr<EmbeddedServer> replay_server_;  // outlives the stub
-  std::unique_ptr<v1::ReplayService::Stub> replay_;
+  std::unique_ptr<Connection> replay_;
   ExitCode exit_code_ = kDone;
   std::string error_;
 };
@@ -66,6 +64,17 @@ class JsonList {
  private:
   bool first_ = true;
 };
+
+// What a command prints: the message as JSON if `json`, else what `print` makes of it.
+template <typename Message, typename Print>
+absl::Status PrintResult(const Message& message, bool json, Print print) {
+  if (json) {
+    PrintJson(message);
+  } else {
+    print(message);
+  }
+  return absl::OkStatus();
+}
 
 template <typename Messages>
 void PrintJsonList(const std::string& name, const Messages& messages) {

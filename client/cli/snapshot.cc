@@ -11,19 +11,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/user_file.h"
 #include "client/connect/rpc.h"
 #include "client/export/export_format.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/record.grpc.pb.h"
+#include "tune/v1/snapshot.grpc.pb.h"
 #include "tune/v1/snapshot.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(60);
 constexpr size_t kPieceBytes = size_t{2} << 20;
 constexpr char kSnapshotHelp[] =
     "sha256:<hex>, the first 6 or more digits of it, or a number; by default the newest";
@@ -51,13 +54,9 @@ std::string LineOf(const v1::Snapshot& snapshot) {
 }
 
 absl::Status List(Session& session, const SnapshotFlags& flags) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListSnapshotsResponse response;
-  absl::Status status = FromGrpc((*connection)->snapshots().ListSnapshots(&context, {}, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(
+      const v1::ListSnapshotsResponse response,
+      Call(session.Connect(Need::kRead), &v1::SnapshotService::Stub::ListSnapshots, {}));
   if (!response.problem().empty()) {
     std::fprintf(stderr, "the newest could not be written: %s\n", response.problem().c_str());
   }
@@ -85,33 +84,27 @@ struct WholeSnapshot {
   std::string text;
 };
 
-absl::StatusOr<WholeSnapshot> Read(Connection& connection, std::string snapshot) {
+absl::StatusOr<WholeSnapshot> Read(Connection* connection, const std::string& snapshot) {
   WholeSnapshot whole;
+  v1::ReadSnapshotRequest request;
+  request.set_snapshot(snapshot);
   while (true) {
-    grpc::ClientContext context;
-    SetDeadline(context, kTimeout);
-    v1::ReadSnapshotRequest request;
-    request.set_snapshot(snapshot);
     request.set_offset(whole.text.size());
-    v1::ReadSnapshotResponse response;
-    absl::Status status =
-        FromGrpc(connection.snapshots().ReadSnapshot(&context, request, &response));
-    if (!status.ok()) return status;
+    ASSIGN_OR_RETURN(const v1::ReadSnapshotResponse response,
+                     Call(connection, &v1::SnapshotService::Stub::ReadSnapshot, request));
     whole.text += response.piece();
     whole.snapshot = response.snapshot();
-    snapshot = whole.snapshot.digest();  // the newest may be another by now
+    request.set_snapshot(whole.snapshot.digest());  // the newest may be another by now
     if (response.piece().empty() || whole.text.size() >= whole.snapshot.bytes()) return whole;
   }
 }
 
 absl::StatusOr<nlohmann::json> ReadJson(Session& session, const std::string& snapshot) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  auto whole = Read(**connection, snapshot);
-  if (!whole.ok()) return whole.status();
-  auto json = nlohmann::json::parse(whole->text, nullptr, /*allow_exceptions=*/false);
+  ASSIGN_OR_RETURN(auto connection, session.Connect(Need::kRead));
+  ASSIGN_OR_RETURN(auto whole, Read(connection, snapshot));
+  auto json = nlohmann::json::parse(whole.text, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("records") && json["records"].is_array()) return json;
-  return absl::DataLossError(absl::StrCat("snapshot ", whole->snapshot.digest(), " is damaged"));
+  return absl::DataLossError(absl::StrCat("snapshot ", whole.snapshot.digest(), " is damaged"));
 }
 
 // A file from elsewhere may hold anything: what is not there is null.
@@ -157,15 +150,14 @@ std::string LatencyOf(const nlohmann::json& record) {
 }
 
 absl::Status Show(Session& session, const SnapshotFlags& flags) {
-  auto json = ReadJson(session, flags.snapshot);
-  if (!json.ok()) return json.status();
+  ASSIGN_OR_RETURN(auto json, ReadJson(session, flags.snapshot));
   if (flags.json) {
-    std::printf("%s\n", json->dump(-1, ' ', /*ensure_ascii=*/true).c_str());
+    std::printf("%s\n", json.dump(-1, ' ', /*ensure_ascii=*/true).c_str());
     return absl::OkStatus();
   }
   Table table({"kernel", "problem", "device", "latency", "confidence", "config"});
   size_t shown = 0;
-  for (const nlohmann::json& record : (*json)["records"]) {
+  for (const nlohmann::json& record : json["records"]) {
     if (!flags.kernel.empty() && TextOf(record, "kernel") != flags.kernel) continue;
     table.Add({TextOf(record, "kernel"), ProblemOf(record),
                TextOf(Member(record, "hard"), "device"), LatencyOf(record),
@@ -212,13 +204,11 @@ void Print(const std::string& key, const Records& row) {
 }
 
 absl::Status Diff(Session& session, const SnapshotFlags& flags) {
-  auto before = ReadJson(session, flags.snapshot);
-  if (!before.ok()) return before.status();
-  auto after = ReadJson(session, flags.other);
-  if (!after.ok()) return after.status();
+  ASSIGN_OR_RETURN(auto before, ReadJson(session, flags.snapshot));
+  ASSIGN_OR_RETURN(auto after, ReadJson(session, flags.other));
   std::map<std::string, Records> rows;
-  for (const nlohmann::json& record : (*before)["records"]) rows[KeyOf(record)].first = &record;
-  for (const nlohmann::json& record : (*after)["records"]) rows[KeyOf(record)].second = &record;
+  for (const nlohmann::json& record : before["records"]) rows[KeyOf(record)].first = &record;
+  for (const nlohmann::json& record : after["records"]) rows[KeyOf(record)].second = &record;
   const size_t count = rows.size();
   std::erase_if(rows, [](const auto& entry) {
     const auto& [old_record, new_record] = entry.second;
@@ -241,17 +231,11 @@ absl::Status Diff(Session& session, const SnapshotFlags& flags) {
 }
 
 absl::Status Pin(Session& session, const SnapshotFlags& flags) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::PinSnapshotRequest request;
   request.set_snapshot(flags.snapshot);
   request.set_note(flags.note);
-  v1::Snapshot pinned;
-  absl::Status status =
-      FromGrpc((*connection)->snapshots().PinSnapshot(&context, request, &pinned));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::Snapshot pinned,
+                   Call(session.Connect(), &v1::SnapshotService::Stub::PinSnapshot, request));
   // The digest alone, for TUNE_SNAPSHOT=$(tunectl snapshot pin).
   std::printf("%s\n", pinned.digest().c_str());
   std::fprintf(stderr, "%s is pinned\n", LineOf(pinned).c_str());
@@ -259,34 +243,26 @@ absl::Status Pin(Session& session, const SnapshotFlags& flags) {
 }
 
 absl::Status Unpin(Session& session, const SnapshotFlags& flags) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::UnpinSnapshotRequest request;
   request.set_snapshot(flags.snapshot);
-  v1::Snapshot unpinned;
-  absl::Status status =
-      FromGrpc((*connection)->snapshots().UnpinSnapshot(&context, request, &unpinned));
-  if (status.ok()) std::printf("%s is not pinned\n", LineOf(unpinned).c_str());
-  return status;
+  ASSIGN_OR_RETURN(const v1::Snapshot unpinned,
+                   Call(session.Connect(), &v1::SnapshotService::Stub::UnpinSnapshot, request));
+  std::printf("%s is not pinned\n", LineOf(unpinned).c_str());
+  return absl::OkStatus();
 }
 
 // The name of the device that `tunectl best` would take it for; else what was given.
-std::string DeviceName(Connection& connection, const SnapshotFlags& flags) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
+std::string DeviceName(Connection* connection, const SnapshotFlags& flags) {
+  if (flags.device.empty()) return flags.device;
   v1::ExplainRequest request;
   request.set_most(1);
   request.mutable_question()->set_kernel_name(flags.kernel);
   request.mutable_question()->set_device(flags.device);
-  v1::ExplainResponse response;
-  const bool known =
-      !flags.device.empty() && connection.records().Explain(&context, request, &response).ok();
-  return known ? response.device_name() : flags.device;
+  const auto response = Call(connection, &v1::RecordService::Stub::Explain, request);
+  return response.ok() ? response->device_name() : flags.device;
 }
 
-absl::StatusOr<Exported> Convert(Connection& connection, const WholeSnapshot& whole,
+absl::StatusOr<Exported> Convert(Connection* connection, const WholeSnapshot& whole,
                                  const SnapshotFlags& flags) {
   for (const ExportFormat& format : ExportFormats()) {
     if (format.name != flags.format) continue;
@@ -304,27 +280,22 @@ absl::StatusOr<Exported> Convert(Connection& connection, const WholeSnapshot& wh
       }
       choice.dims.emplace_back(dim->dim, dim->values.front());
     }
-    auto source = ReadExportSource(whole.text, whole.snapshot.digest(), choice);
-    if (!source.ok()) return source.status();
-    auto exported = format.write(*source);
-    if (!exported.ok()) return exported.status();
-    exported->notes.insert(exported->notes.begin(), source->notes.begin(), source->notes.end());
+    ASSIGN_OR_RETURN(auto source, ReadExportSource(whole.text, whole.snapshot.digest(), choice));
+    ASSIGN_OR_RETURN(Exported exported, format.write(source));
+    exported.notes.insert(exported.notes.begin(), source.notes.begin(), source.notes.end());
     return exported;
   }
   return Exported{.files = {{"", whole.text}}};
 }
 
-absl::StatusOr<std::string> ReadArtifact(Connection& connection, const std::string& artifact) {
+absl::StatusOr<std::string> ReadArtifact(Connection* connection, const std::string& artifact) {
   std::string text;
+  v1::ReadArtifactRequest request;
+  request.set_artifact(artifact);
   while (true) {
-    grpc::ClientContext context;
-    SetDeadline(context, kTimeout);
-    v1::ReadArtifactRequest request;
-    request.set_artifact(artifact);
     request.set_offset(text.size());
-    v1::ReadArtifactResponse response;
-    absl::Status status = FromGrpc(connection.records().ReadArtifact(&context, request, &response));
-    if (!status.ok()) return status;
+    ASSIGN_OR_RETURN(const v1::ReadArtifactResponse response,
+                     Call(connection, &v1::RecordService::Stub::ReadArtifact, request));
     text += response.piece();
     if (response.piece().empty() || text.size() >= response.bytes()) return text;
   }
@@ -354,7 +325,7 @@ std::string ArtifactPath(const std::string& snapshot_file, const std::string& ar
 
 // Those that the snapshot names, into that folder. One that is not kept any more is said and left
 // out.
-absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
+absl::Status ExportArtifacts(Connection* connection, const WholeSnapshot& whole,
                              const SnapshotFlags& flags) {
   const std::set<std::string> wanted = ArtifactsOf(whole.text, flags.kernel);
   std::error_code ignored;
@@ -367,9 +338,9 @@ absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
       std::fprintf(stderr, "left out: %s\n", std::string(text.status().message()).c_str());
       continue;
     }
-    if (!text.ok()) return text.status();
+    RETURN_IF_ERROR(text.status());
     const std::string path = ArtifactPath(flags.file, artifact);
-    if (absl::Status status = WriteFile(path, *text); !status.ok()) return status;
+    RETURN_IF_ERROR(WriteFile(path, *text));
     ++written;
     std::printf("%s\n", path.c_str());
   }
@@ -383,27 +354,20 @@ absl::Status ExportArtifacts(Connection& connection, const WholeSnapshot& whole,
 }
 
 absl::Status Export(Session& session, const SnapshotFlags& flags) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  auto whole = Read(**connection, flags.snapshot);
-  if (!whole.ok()) return whole.status();
-  auto exported = Convert(**connection, *whole, flags);
-  if (!exported.ok()) return exported.status();
-  for (const ExportedFile& file : exported->files) {
+  ASSIGN_OR_RETURN(auto connection, session.Connect(Need::kRead));
+  ASSIGN_OR_RETURN(auto whole, Read(connection, flags.snapshot));
+  ASSIGN_OR_RETURN(auto exported, Convert(connection, whole, flags));
+  for (const ExportedFile& file : exported.files) {
     std::error_code ignored;
     if (!file.name.empty()) std::filesystem::create_directories(flags.file, ignored);
     const std::string path =
         file.name.empty() ? flags.file : absl::StrCat(flags.file, "/", file.name);
-    const absl::Status written = WriteFile(path, file.text);
-    if (!written.ok()) return written;
+    RETURN_IF_ERROR(WriteFile(path, file.text));
     std::printf("%s\n", path.c_str());
   }
-  if (flags.artifacts) {
-    const absl::Status status = ExportArtifacts(**connection, *whole, flags);
-    if (!status.ok()) return status;
-  }
-  for (const std::string& note : exported->notes) std::fprintf(stderr, "%s\n", note.c_str());
-  std::fprintf(stderr, "of %s\n", LineOf(whole->snapshot).c_str());
+  if (flags.artifacts) RETURN_IF_ERROR(ExportArtifacts(connection, whole, flags));
+  for (const std::string& note : exported.notes) std::fprintf(stderr, "%s\n", note.c_str());
+  std::fprintf(stderr, "of %s\n", LineOf(whole.snapshot).c_str());
   return absl::OkStatus();
 }
 
@@ -422,30 +386,29 @@ std::string FormatHelp() {
   return help;
 }
 
-// `request` has what comes with the first piece.
-template <typename Request>
-absl::Status Send(grpc::ClientWriter<Request>& writer, Request request, const std::string& text) {
+// Sends `text` in pieces; `request` has what comes with the first.
+template <typename Request, typename Response>
+absl::StatusOr<Response> Send(Connection* connection,
+                              std::unique_ptr<grpc::ClientWriter<Request>> (
+                                  v1::SnapshotService::Stub::*method)(grpc::ClientContext*,
+                                                                      Response*),
+                              Request request, const std::string& text) {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  Response response;
+  auto stub = connection->stub<v1::SnapshotService>();
+  const auto writer = (stub.*method)(&context, &response);
   for (size_t at = 0; at < text.size(); at += kPieceBytes) {
     request.set_piece(text.substr(at, kPieceBytes));
-    if (!writer.Write(request)) break;
+    if (!writer->Write(request)) break;
   }
-  writer.WritesDone();
-  return FromGrpc(writer.Finish());
-}
-
-absl::Status ImportArtifact(Connection& connection, const std::string& artifact,
-                            const std::string& text) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ImportArtifactRequest first;
-  first.set_artifact(artifact);
-  v1::ImportArtifactResponse response;
-  auto writer = connection.snapshots().ImportArtifact(&context, &response);
-  return Send(*writer, first, text);
+  writer->WritesDone();
+  RETURN_IF_ERROR(FromGrpc(writer->Finish()));
+  return response;
 }
 
 // Those that the snapshot names and that lie in the folder `artifacts` beside its file.
-absl::Status ImportArtifacts(Connection& connection, const std::string& snapshot,
+absl::Status ImportArtifacts(Connection* connection, const std::string& snapshot,
                              const std::string& file) {
   const std::set<std::string> named = ArtifactsOf(snapshot, "");
   size_t taken = 0;
@@ -453,9 +416,11 @@ absl::Status ImportArtifacts(Connection& connection, const std::string& snapshot
     const std::string path = ArtifactPath(file, artifact);
     std::error_code error;
     if (path.empty() || !std::filesystem::exists(path, error)) continue;
-    const absl::StatusOr<std::string> text = ReadFile(path);
-    if (!text.ok()) return text.status();
-    const absl::Status status = ImportArtifact(connection, artifact, *text);
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+    v1::ImportArtifactRequest first;
+    first.set_artifact(artifact);
+    const absl::Status status =
+        Send(connection, &v1::SnapshotService::Stub::ImportArtifact, first, text).status();
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
     }
@@ -468,132 +433,119 @@ absl::Status ImportArtifacts(Connection& connection, const std::string& snapshot
 }
 
 // Of the snapshots there are: each digest with its number.
-absl::StatusOr<std::map<std::string, int64_t>> NumbersOf(Connection& connection) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListSnapshotsResponse response;
-  absl::Status status = FromGrpc(connection.snapshots().ListSnapshots(&context, {}, &response));
-  if (!status.ok()) return status;
+absl::StatusOr<std::map<std::string, int64_t>> NumbersOf(Connection* connection) {
+  ASSIGN_OR_RETURN(const v1::ListSnapshotsResponse response,
+                   Call(connection, &v1::SnapshotService::Stub::ListSnapshots, {}));
   std::map<std::string, int64_t> numbers;
   for (const v1::Snapshot& one : response.snapshots()) numbers[one.digest()] = one.number();
   return numbers;
 }
 
 absl::Status Import(Session& session, const SnapshotFlags& flags) {
-  const absl::StatusOr<std::string> text = ReadFile(flags.file);
-  if (!text.ok()) return text.status();
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  const auto before = NumbersOf(**connection);
-  if (!before.ok()) return before.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.file));
+  ASSIGN_OR_RETURN(auto connection, session.Connect());
+  ASSIGN_OR_RETURN(const auto before, NumbersOf(connection));
   v1::ImportSnapshotRequest first;
   first.set_note(flags.note);
   first.set_digest(flags.digest);
-  v1::Snapshot imported;
-  auto writer = (*connection)->snapshots().ImportSnapshot(&context, &imported);
-  const absl::Status status = Send(*writer, first, *text);
-  if (absl::IsInvalidArgument(status)) {
+  auto sent = Send(connection, &v1::SnapshotService::Stub::ImportSnapshot, first, text);
+  if (absl::IsInvalidArgument(sent.status())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", flags.file, "': ", status.message(),
+        absl::StrCat("'", flags.file, "': ", sent.status().message(),
                      "; `tunectl snapshot export FILE` writes a file that can be imported"));
   }
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::Snapshot imported, std::move(sent));
   std::printf("%s\n", LineOf(imported).c_str());
   std::fprintf(stderr, "%s; it is pinned. It answers those who name it, TUNE_SNAPSHOT=%s%s\n",
-               before->contains(imported.digest()) ? "it was here already" : "imported",
+               before.contains(imported.digest()) ? "it was here already" : "imported",
                imported.digest().c_str(),
                imported.newest() ? "" : ", and is not the newest of this daemon's own");
-  for (const auto& [digest, number] : *before) {
+  for (const auto& [digest, number] : before) {
     if (number != imported.number() || digest == imported.digest()) continue;
     std::fprintf(stderr, "%s has the number %ld, too, and is another: name both by their digests\n",
                  digest.c_str(), static_cast<long>(number));
   }
-  return ImportArtifacts(**connection, *text, flags.file);
+  return ImportArtifacts(connection, text, flags.file);
 }
 
 absl::Status Prune(Session& session, const SnapshotFlags& flags) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::PruneSnapshotsRequest request;
   request.set_keep(flags.keep);
-  v1::PruneSnapshotsResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->snapshots().PruneSnapshots(&context, request, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::PruneSnapshotsResponse response,
+                   Call(session.Connect(), &v1::SnapshotService::Stub::PruneSnapshots, request));
   std::printf("%u snapshots removed, %s\n", response.removed(),
               BytesText(static_cast<double>(response.removed_bytes())).c_str());
   return absl::OkStatus();
 }
 
+std::vector<Flag> ExportFlags(SnapshotFlags& flags) {
+  return {
+      Flag("FILE", &flags.file, "To write; for several files a folder").Required(),
+      Flag("--snapshot", &flags.snapshot, kSnapshotHelp),
+      Flag("--format", &flags.format, FormatHelp()).OneOf(FormatNames()),
+      Flag("--kernel", &flags.kernel, "Whose records, for all formats but json; whose artifacts"),
+      Flag("--device", &flags.device,
+           "Device name or the start of it, id or kind (cuda, cpu); for all formats but "
+           "json, if there are several"),
+      Flag("--dtype", &flags.dtype,
+           "Data type of the records, for all formats but json; any by default"),
+      Flag("--dim", &flags.dims,
+           "NAME=SIZE: only records with this dim, for all formats but json; may be given "
+           "several times")
+          .Repeated(),
+      Flag("--artifacts", &flags.artifacts,
+           "Also what the records' configs were compiled to, into the folder `artifacts` "
+           "beside FILE: for tunectl.kernel of the Python package")};
+}
+
 }  // namespace
 
-void AddSnapshot(CLI::App& app, Session& session) {
-  CLI::App* snapshot =
-      app.add_subcommand("snapshot",
-                         "Sets of records that never change, for training jobs.\nExamples:\n"
-                         "  TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py\n"
-                         "  tunectl snapshot export tuned.json");
-  snapshot->require_subcommand(1);
-  auto flags = std::make_shared<SnapshotFlags>();
-  const auto verb = [&, snapshot](const char* name, const char* help,
-                                  absl::Status (*run)(Session&, const SnapshotFlags&)) {
-    CLI::App* command = snapshot->add_subcommand(name, help);
-    command->callback([&session, flags, run] { session.Finish(run(session, *flags)); });
-    return command;
+Command SnapshotCommand(Session& session) {
+  const auto flags = std::make_shared<SnapshotFlags>();
+  const Flag json("--json", &flags->json, kJsonHelp);
+  const auto verb = [&](std::string name, std::string help, std::vector<Flag> its_flags,
+                        absl::Status (*run)(Session&, const SnapshotFlags&)) {
+    return Command{.name = std::move(name),
+                   .help = std::move(help),
+                   .flags = std::move(its_flags),
+                   .run = [&session, flags, run] { return run(session, *flags); }};
   };
-
-  verb("list", "The snapshots there are, newest first", List)
-      ->add_flag("--json", flags->json, "As JSON");
-  CLI::App* show = verb("show", "The records of a snapshot", Show);
-  show->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp);
-  show->add_option("--kernel", flags->kernel, "Only this kernel's");
-  show->add_flag("--json", flags->json, "The whole snapshot as JSON");
-  CLI::App* diff = verb("diff", "The configs that differ between two snapshots", Diff);
-  diff->add_option("BEFORE", flags->snapshot, kNamedHelp)->required();
-  diff->add_option("AFTER", flags->other, kSnapshotHelp);
-  diff->add_flag("--json", flags->json,
-                 "As JSON: of each workload that differs, the config before and after");
-  CLI::App* pin = verb("pin", "Keep a snapshot until it is unpinned; prints its digest", Pin);
-  pin->add_option("SNAPSHOT", flags->snapshot, kSnapshotHelp);
-  pin->add_option("--note", flags->note, "What for, at most 200 bytes");
-  verb("unpin", "Let a snapshot go when newer ones come", Unpin)
-      ->add_option("SNAPSHOT", flags->snapshot, kNamedHelp)
-      ->required();
-  CLI::App* write =
-      verb("export", "Write a snapshot to a file, for hosts without a daemon", Export);
-  write->add_option("FILE", flags->file, "To write; for several files a folder")->required();
-  write->add_option("--snapshot", flags->snapshot, kSnapshotHelp);
-  write->add_option("--format", flags->format, FormatHelp())
-      ->check(CLI::IsMember(FormatNames()))
-      ->capture_default_str();
-  write->add_option("--kernel", flags->kernel,
-                    "Whose records, for all formats but json; whose artifacts");
-  write->add_option("--device", flags->device,
-                    "Device name or the start of it, id or kind (cuda, cpu); for all formats but "
-                    "json, if there are several");
-  write->add_option("--dtype", flags->dtype,
-                    "Data type of the records, for all formats but json; any by default");
-  write
-      ->add_option("--dim", flags->dims,
-                   "NAME=SIZE: only records with this dim, for all formats but json; may be given "
-                   "several times")
-      ->allow_extra_args(false);
-  write->add_flag("--artifacts", flags->artifacts,
-                  "Also what the records' configs were compiled to, into the folder `artifacts` "
-                  "beside FILE: for tunectl.kernel of the Python package");
-  CLI::App* read = verb(
-      "import", "Take a snapshot from a file with the artifacts beside it, and pin it", Import);
-  read->add_option("FILE", flags->file, "To read")->required();
-  read->add_option("--note", flags->note, "Of the pin");
-  read->add_option("--digest", flags->digest,
-                   "sha256:<64 hex digits>, as the export told it: refuse a file of other bytes");
-  verb("prune", "Remove snapshots that are neither pinned nor new", Prune)
-      ->add_option("--keep", flags->keep, "Snapshots to keep (default: tunerd --snapshots)")
-      ->check(CLI::Range(1, 10000));
+  return {.name = "snapshot",
+          .help =
+              "Sets of records that never change, for training jobs.\nExamples:\n"
+              "  TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py\n"
+              "  tunectl snapshot export tuned.json",
+          .verbs = {
+              verb("list", "The snapshots there are, newest first", {json}, List),
+              verb("show", "The records of a snapshot",
+                   {Flag("SNAPSHOT", &flags->snapshot, kSnapshotHelp),
+                    Flag("--kernel", &flags->kernel, "Only this kernel's"),
+                    Flag("--json", &flags->json, "Print the whole snapshot as JSON")},
+                   Show),
+              verb("diff", "The configs that differ between two snapshots",
+                   {Flag("BEFORE", &flags->snapshot, kNamedHelp).Required(),
+                    Flag("AFTER", &flags->other, kSnapshotHelp),
+                    Flag("--json", &flags->json,
+                         "Print JSON: of each workload that differs, the config before and after")},
+                   Diff),
+              verb("pin", "Keep a snapshot until it is unpinned; prints its digest",
+                   {Flag("SNAPSHOT", &flags->snapshot, kSnapshotHelp),
+                    Flag("--note", &flags->note, "What for, at most 200 bytes")},
+                   Pin),
+              verb("unpin", "Let a snapshot go when newer ones come",
+                   {Flag("SNAPSHOT", &flags->snapshot, kNamedHelp).Required()}, Unpin),
+              verb("export", "Write a snapshot to a file, for hosts without a daemon",
+                   ExportFlags(*flags), Export),
+              verb("import", "Take a snapshot from a file with the artifacts beside it, and pin it",
+                   {Flag("FILE", &flags->file, "To read").Required(),
+                    Flag("--note", &flags->note, "Of the pin"),
+                    Flag("--digest", &flags->digest,
+                         "Expected digest, sha256:<64 hex digits>; reject the file if it differs")},
+                   Import),
+              verb("prune", "Remove snapshots that are neither pinned nor new",
+                   {Flag("--keep", &flags->keep, "Snapshots to keep (default: tunerd --snapshots)")
+                        .Range(1, 10000)},
+                   Prune)}};
 }
 
 }  // namespace tune::client

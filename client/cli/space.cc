@@ -7,18 +7,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/kernel_choice.h"
 #include "client/cli/kernel_files.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/catalogue.grpc.pb.h"
 
 namespace tune::client {
 namespace {
-
-constexpr auto kTimeout = std::chrono::seconds(120);
 
 struct SpaceFlags {
   std::string space;   // a kernel's name, or a path
@@ -38,19 +38,16 @@ absl::StatusOr<v1::SpaceSource> Source(const Session& session, const SpaceFlags&
   const std::string& name = flags.space.empty() ? flags.kernel : flags.space;
   v1::SpaceSource source;
   if (absl::EndsWith(name, ".json")) {
-    auto text = ReadDefinition(name);
-    if (!text.ok()) return text.status();
-    source.set_definition_json(*std::move(text));
+    ASSIGN_OR_RETURN(auto text, ReadDefinition(name));
+    source.set_definition_json(std::move(text));
   } else if (IsSpecPath(name)) {
-    auto files = ReadKernelFiles(name);
-    if (!files.ok()) return files.status();
-    *source.mutable_kernel_source() = std::move(files->source);
+    ASSIGN_OR_RETURN(auto files, ReadKernelFiles(name));
+    *source.mutable_kernel_source() = std::move(files.source);
   } else {
     source.set_kernel_name(name);
   }
-  auto dims = ParseDims(session.dims);
-  if (!dims.ok()) return dims.status();
-  source.mutable_dims()->insert(dims->begin(), dims->end());
+  ASSIGN_OR_RETURN(auto dims, ParseDims(session.dims));
+  source.mutable_dims()->insert(dims.begin(), dims.end());
   source.set_dtype(flags.dtype);
   source.set_target(flags.target);
   return source;
@@ -119,95 +116,67 @@ void PrintDetails(const v1::DescribeSpaceResponse& response) {
 
 absl::Status Describe(Session& session, const SpaceFlags& flags, bool details) {
   v1::DescribeSpaceRequest request;
-  auto source = Source(session, flags);
-  if (!source.ok()) return source.status();
-  *request.mutable_space() = *std::move(source);
+  ASSIGN_OR_RETURN(*request.mutable_space(), Source(session, flags));
   request.set_details(details);
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::DescribeSpaceResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->kernels().DescribeSpace(&context, request, &response));
-  if (!status.ok()) return status;
-  if (flags.json) {
-    PrintJson(response);
-    return absl::OkStatus();
-  }
-  PrintCount(response);
-  if (details) PrintDetails(response);
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const v1::DescribeSpaceResponse response,
+      Call(session.Connect(Need::kKernels), &v1::KernelService::Stub::DescribeSpace, request));
+  return PrintResult(response, flags.json, [details](const v1::DescribeSpaceResponse& space) {
+    PrintCount(space);
+    if (details) PrintDetails(space);
+  });
 }
 
 absl::Status Sample(Session& session, const SpaceFlags& flags) {
   v1::SampleSpaceRequest request;
-  auto source = Source(session, flags);
-  if (!source.ok()) return source.status();
-  *request.mutable_space() = *std::move(source);
+  ASSIGN_OR_RETURN(*request.mutable_space(), Source(session, flags));
   request.set_count(flags.count);
   request.set_seed(flags.seed);
-  auto connection = session.Connect(Need::kKernels);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::SampleSpaceResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->kernels().SampleSpace(&context, request, &response));
-  if (!status.ok()) return status;
-  if (flags.json) {
-    PrintJson(response);
-    return absl::OkStatus();
-  }
-  for (const v1::Config& config : response.configs()) std::printf("%s\n", ToText(config).c_str());
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const v1::SampleSpaceResponse response,
+      Call(session.Connect(Need::kKernels), &v1::KernelService::Stub::SampleSpace, request));
+  return PrintResult(response, flags.json, [](const v1::SampleSpaceResponse& sample) {
+    for (const v1::Config& config : sample.configs()) std::printf("%s\n", ToText(config).c_str());
+  });
 }
 
-void AddSpaceFlags(CLI::App& command, SpaceFlags& flags) {
-  command.add_option("SPACE", flags.space,
-                     "Kernel of the catalogue, path of a spec, or of a .json definition");
-  command.add_option("--kernel", flags.kernel, kKernelFlagHelp);
-  command.add_option("--dtype", flags.dtype, "Data type; by default the spec's first");
-  command.add_option("--target", flags.target,
-                     "Target such as cpu or sm_90a; by default this host's first device");
-  command.add_flag("--json", flags.json, "As JSON");
+std::vector<Flag> SpaceFlagsOf(SpaceFlags& flags) {
+  return {Flag("SPACE", &flags.space,
+               "Kernel of the catalogue, path of a spec, or of a .json definition"),
+          Flag("--kernel", &flags.kernel, "Kernel name or spec path (same as SPACE)"),
+          Flag("--dtype", &flags.dtype, kDtypeHelp),
+          Flag("--target", &flags.target,
+               "Target such as cpu or sm_90a; by default this host's first device"),
+          Flag("--json", &flags.json, kJsonHelp)};
 }
 
 }  // namespace
 
-void AddSpace(CLI::App& app, Session& session) {
-  CLI::App* space = app.add_subcommand(
-      "space", "The valid configs of a kernel, or of a space that another tuner wrote down");
-  space->require_subcommand(1);
-  auto flags = std::make_shared<SpaceFlags>();
-
-  CLI::App* count =
-      space->add_subcommand("count",
-                            "How many configs are valid, of how many combinations.\nExamples:\n"
-                            "  tunectl space count softmax --cols 8192\n"
-                            "  tunectl space count hotspot.json");
-  AddSpaceFlags(*count, *flags);
-  count->callback([&session, flags] { session.Finish(Describe(session, *flags, false)); });
-
-  CLI::App* show = space->add_subcommand(
-      "show",
-      "As count, and what each value keeps and each constraint rejects.\nExample:\n"
-      "  tunectl space show gemm --target sm_90a");
-  AddSpaceFlags(*show, *flags);
-  show->callback([&session, flags] { session.Finish(Describe(session, *flags, true)); });
-
-  CLI::App* sample =
-      space->add_subcommand("sample",
-                            "Some valid configs, all alike likely, each once.\nExample:\n"
-                            "  tunectl space sample --kernel my/kernel.textproto -n 5 --seed 1");
-  AddSpaceFlags(*sample, *flags);
-  sample->add_option("-n,--count", flags->count, "How many")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  sample->add_option("--seed", flags->seed, "Decides which")
-      ->check(RefuseMinus)
-      ->capture_default_str();
-  sample->callback([&session, flags] { session.Finish(Sample(session, *flags)); });
+Command SpaceCommand(Session& session) {
+  const auto flags = std::make_shared<SpaceFlags>();
+  return {
+      .name = "space",
+      .help = "The valid configs of a kernel, or of a space that another tuner wrote down",
+      .verbs = {
+          {.name = "count",
+           .help = "The number of valid configs, and of all combinations.\nExamples:\n"
+                   "  tunectl space count softmax --cols 8192\n"
+                   "  tunectl space count hotspot.json",
+           .flags = SpaceFlagsOf(*flags),
+           .run = [&session, flags] { return Describe(session, *flags, false); }},
+          {.name = "show",
+           .help = "As count, and what each value keeps and each constraint rejects.\nExample:\n"
+                   "  tunectl space show gemm --target sm_90a",
+           .flags = SpaceFlagsOf(*flags),
+           .run = [&session, flags] { return Describe(session, *flags, true); }},
+          {.name = "sample",
+           .help = "Some valid configs, all alike likely, each once.\nExample:\n"
+                   "  tunectl space sample --kernel my/kernel.textproto -n 5 --seed 1",
+           .flags = Joined(
+               SpaceFlagsOf(*flags),
+               {Flag("-n,--count", &flags->count, "Number of configs to sample").Range(1, 10000),
+                Flag("--seed", &flags->seed, "Decides which (default 0)")}),
+           .run = [&session, flags] { return Sample(session, *flags); }}}};
 }
 
 }  // namespace tune::client

@@ -8,21 +8,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/recording_files.h"
 #include "client/connect/rpc.h"
 #include "client/report/strategy_report.h"
 #include "client/report/terminal.h"
+#include "tune/v1/replay.grpc.pb.h"
 
 namespace tune::client {
 namespace {
-
-constexpr char kExamples[] =
-    "Examples:\n"
-    "  tunectl strategy compare --replay a.json b.json --seeds 20\n"
-    "  tunectl strategy compare --replay a.json --strategies auto,random --svg compare.svg\n"
-    "  tunectl strategy compare --replay a.json --prior b.json   starts from what b knows\n";
 
 struct CompareFlags {
   std::vector<std::string> replay;
@@ -37,12 +34,9 @@ struct CompareFlags {
 };
 
 absl::Status List(Session& session, bool json) {
-  auto replay = session.Replay();
-  if (!replay.ok()) return replay.status();
-  grpc::ClientContext context;
-  v1::ListStrategiesResponse response;
-  absl::Status status = FromGrpc((*replay)->ListStrategies(&context, {}, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(
+      const v1::ListStrategiesResponse response,
+      Call(session.Replay(), &v1::ReplayService::Stub::ListStrategies, {}, kNoTimeout));
   if (json) {
     PrintJsonList("strategies", response.strategies());
     return absl::OkStatus();
@@ -61,9 +55,8 @@ absl::StatusOr<v1::CompareStrategiesRequest> MakeRequest(const CompareFlags& fla
   for (const auto& [paths, sources] : {std::pair(&flags.replay, request.mutable_recordings()),
                                        std::pair(&flags.prior, request.mutable_prior())}) {
     for (const std::string& path : *paths) {
-      auto source = ReadRecordingFiles(path);
-      if (!source.ok()) return source.status();
-      *sources->Add() = *std::move(source);
+      ASSIGN_OR_RETURN(auto source, ReadRecordingFiles(path));
+      *sources->Add() = std::move(source);
     }
   }
   for (const absl::string_view name : absl::StrSplit(flags.strategies, ',', absl::SkipEmpty())) {
@@ -76,12 +69,12 @@ absl::StatusOr<v1::CompareStrategiesRequest> MakeRequest(const CompareFlags& fla
   return request;
 }
 
-absl::StatusOr<v1::StrategyComparison> Run(v1::ReplayService::Stub& replay,
+absl::StatusOr<v1::StrategyComparison> Run(const Connection& replay,
                                            const v1::CompareStrategiesRequest& request) {
   grpc::ClientContext context;
   InterruptGuard guard([&] { context.TryCancel(); });
   LiveLine line;
-  auto reader = replay.CompareStrategies(&context, request);
+  auto reader = replay.stub<v1::ReplayService>().CompareStrategies(&context, request);
   v1::CompareStrategiesEvent event;
   v1::StrategyComparison comparison;
   while (reader->Read(&event)) {
@@ -93,67 +86,64 @@ absl::StatusOr<v1::StrategyComparison> Run(v1::ReplayService::Stub& replay,
   line.Clear();
   absl::Status status = FromGrpc(reader->Finish());
   if (guard.interrupted()) return absl::CancelledError("stopped; nothing was compared");
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(status);
   return comparison;
 }
 
 absl::Status Compare(Session& session, const CompareFlags& flags) {
-  auto request = MakeRequest(flags);
-  if (!request.ok()) return request.status();
-  auto replay = session.Replay();
-  if (!replay.ok()) return replay.status();
-  auto comparison = Run(**replay, *request);
-  if (!comparison.ok()) return comparison.status();
+  ASSIGN_OR_RETURN(const v1::CompareStrategiesRequest request, MakeRequest(flags));
+  ASSIGN_OR_RETURN(Connection* const replay, session.Replay());
+  ASSIGN_OR_RETURN(const v1::StrategyComparison comparison, Run(*replay, request));
   if (!flags.svg.empty()) {
     const std::filesystem::path path(flags.svg);
     v1::RecordingFile file;
     file.set_name(path.filename().string());
-    file.set_content(ComparisonSvg(*comparison));
-    absl::Status status = WriteFiles(path.parent_path().string(), {file}, Overwrite::kAllow);
-    if (!status.ok()) return status;
+    file.set_content(ComparisonSvg(comparison));
+    RETURN_IF_ERROR(WriteFiles(path.parent_path().string(), {file}, Overwrite::kAllow));
   }
-  if (flags.json) {
-    PrintJson(*comparison);
-  } else {
-    std::fputs(ComparisonText(*comparison).c_str(), stdout);
-  }
-  return absl::OkStatus();
+  return PrintResult(comparison, flags.json, [](const v1::StrategyComparison& compared) {
+    std::fputs(ComparisonText(compared).c_str(), stdout);
+  });
 }
 
-void AddStrategyCompare(CLI::App& strategy, Session& session) {
-  auto flags = std::make_shared<CompareFlags>();
-  CLI::App* compare = strategy.add_subcommand(
-      "compare",
-      std::string("Play strategies on recorded spaces, on all cores, and hold them against the "
-                  "optimum.\n") +
-          kExamples);
-  compare->add_option("--replay", flags->replay, "Recordings to play on")->required();
-  compare->add_option("--strategies", flags->strategies,
-                      "Names with commas between; by default all");
-  compare->add_option("--seeds", flags->seeds, "Runs of each, with seeds 1, 2, ...")
-      ->capture_default_str();
-  compare->add_option("--budget", flags->budget, "Trials of a run")->capture_default_str();
-  compare->add_option("--in-flight", flags->in_flight, "Trials at the same time")
-      ->capture_default_str();
-  compare->add_option("--prior", flags->prior,
-                      "Recordings to start from: of the same kernel on another device or shape");
-  compare->add_flag("--score", flags->score,
-                    "Also the score of Willemsen et al. (FGCS 2024); takes longer");
-  compare->add_option("--svg", flags->svg, "Write a picture to this file");
-  compare->add_flag("--json", flags->json, "Print everything as JSON, curves included");
-  compare->callback([&session, flags] { session.Finish(Compare(session, *flags)); });
+Command CompareCommand(Session& session) {
+  const auto flags = std::make_shared<CompareFlags>();
+  return {.name = "compare",
+          .help =
+              "Play strategies on recorded spaces, on all cores, and hold them against the "
+              "optimum.\n"
+              "Examples:\n"
+              "  tunectl strategy compare --replay a.json b.json --seeds 20\n"
+              "  tunectl strategy compare --replay a.json --strategies auto,random --svg "
+              "compare.svg\n"
+              "  tunectl strategy compare --replay a.json --prior b.json   starts from what b "
+              "knows\n",
+          .flags = {Flag("--replay", &flags->replay, "Recordings to play on").Required(),
+                    Flag("--strategies", &flags->strategies,
+                         "Names with commas between; by default all"),
+                    Flag("--seeds", &flags->seeds, "Runs of each, with seeds 1, 2, ..."),
+                    Flag("--budget", &flags->budget, "Trials of a run"),
+                    Flag("--in-flight", &flags->in_flight, "Trials at the same time"),
+                    Flag("--prior", &flags->prior,
+                         "Recordings to start from: of the same kernel on another device or shape"),
+                    Flag("--score", &flags->score,
+                         "Also the score of Willemsen et al. (FGCS 2024); takes longer"),
+                    Flag("--svg", &flags->svg, "Write a picture to this file"),
+                    Flag("--json", &flags->json, "Print everything as JSON, curves included")},
+          .run = [&session, flags] { return Compare(session, *flags); }};
 }
 
 }  // namespace
 
-void AddStrategy(CLI::App& app, Session& session) {
-  CLI::App* strategy = app.add_subcommand("strategy", "How sweeps choose the configs to try");
-  strategy->require_subcommand(1);
-  auto json = std::make_shared<bool>(false);
-  CLI::App* list = strategy->add_subcommand("list", "The strategies there are");
-  list->add_flag("--json", *json, "As JSON");
-  list->callback([&session, json] { session.Finish(List(session, *json)); });
-  AddStrategyCompare(*strategy, session);
+Command StrategyCommand(Session& session) {
+  const auto json = std::make_shared<bool>(false);
+  return {.name = "strategy",
+          .help = "How sweeps choose the configs to try",
+          .verbs = {{.name = "list",
+                     .help = "The strategies there are",
+                     .flags = {Flag("--json", json.get(), kJsonHelp)},
+                     .run = [&session, json] { return List(session, *json); }},
+                    CompareCommand(session)}};
 }
 
 }  // namespace tune::client

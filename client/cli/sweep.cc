@@ -17,6 +17,8 @@
 #include "client/cli/sweep_view.h"
 #include "client/connect/rpc.h"
 #include "client/report/format.h"
+#include "tune/v1/replay.grpc.pb.h"
+#include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -43,7 +45,8 @@ absl::StatusOr<v1::Prior> ReadPrior(Session& session, const std::vector<std::str
   if (!replay.ok()) return replay.status();
   grpc::ClientContext context;
   v1::Prior prior;
-  absl::Status status = FromGrpc((*replay)->ReadPrior(&context, request, &prior));
+  absl::Status status =
+      FromGrpc((*replay)->stub<v1::ReplayService>().ReadPrior(&context, request, &prior));
   if (!status.ok()) return status;
   return prior;
 }
@@ -99,7 +102,8 @@ absl::Status RunSweep(Session& session, const SweepFlags& flags) {
   grpc::ClientContext context;
   SetDeadline(context, kSubmitTimeout);
   v1::Sweep sweep;
-  absl::Status status = FromGrpc((*connection)->sweeps().SubmitSweep(&context, *request, &sweep));
+  absl::Status status =
+      FromGrpc((*connection)->stub<v1::SweepService>().SubmitSweep(&context, *request, &sweep));
   if (!status.ok()) return status;
   for (const std::string& warning : sweep.warnings()) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());

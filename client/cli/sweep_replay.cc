@@ -12,6 +12,7 @@
 #include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/replay.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -100,7 +101,8 @@ absl::Status ReplaySweep(Session& session, const SweepFlags& flags) {
   if (!replay.ok()) return replay.status();
   grpc::ClientContext context;
   v1::ReplayResponse response;
-  absl::Status status = FromGrpc((*replay)->Replay(&context, *request, &response));
+  absl::Status status =
+      FromGrpc((*replay)->stub<v1::ReplayService>().Replay(&context, *request, &response));
   if (!status.ok()) return status;
   if (flags.json) {
     PrintJson(response);

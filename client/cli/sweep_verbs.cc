@@ -6,44 +6,33 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_follow.h"
 #include "client/cli/sweep_view.h"
 #include "client/cli/work_id.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(10);
-
 absl::StatusOr<v1::Sweep> FindSweep(Connection& connection, const std::string& text) {
-  const absl::StatusOr<int64_t> id = SweepIdOf(connection, text);
-  if (!id.ok()) return id.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
+  ASSIGN_OR_RETURN(const int64_t id, SweepIdOf(connection, text));
   v1::GetSweepRequest request;
-  request.set_sweep_id(*id);
-  v1::Sweep sweep;
-  const absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
-  return sweep;
+  request.set_sweep_id(id);
+  return Call(&connection, &v1::SweepService::Stub::GetSweep, request);
 }
 
 absl::Status List(Session& session, uint32_t limit, bool json) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::ListJobsRequest request;
   request.set_kind(v1::JOB_KIND_SWEEP);
   request.set_limit(limit);
   request.set_with_results(true);
-  v1::ListJobsResponse response;
-  absl::Status status = FromGrpc((*connection)->jobs().ListJobs(&context, request, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
+                   Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
   std::vector<v1::Sweep> sweeps;
   for (const v1::Job& job : response.jobs()) {
     ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { sweeps.push_back(sweep); });
@@ -71,38 +60,32 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
 }
 
 absl::Status Watch(Session& session, const std::string& text, bool json, bool verbose) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  const absl::StatusOr<v1::Sweep> sweep = FindSweep(**connection, text);
-  if (!sweep.ok()) return sweep.status();
-  auto watched = FollowSweep(**connection, sweep->job_id(), OnInterrupt::kLeaveRunning, json);
-  if (!watched.ok()) return watched.status();
-  if (watched->interrupted) {
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
+  ASSIGN_OR_RETURN(const v1::Sweep sweep, FindSweep(*connection, text));
+  ASSIGN_OR_RETURN(const WatchedSweep watched, FollowSweep(*connection, sweep.job_id(),
+                                                           OnInterrupt::kLeaveRunning, json));
+  if (watched.interrupted) {
     std::fprintf(stderr, "sweep %ld goes on; stop it with: tunectl sweep cancel %ld\n",
-                 static_cast<long>(sweep->id()), static_cast<long>(sweep->id()));
+                 static_cast<long>(sweep.id()), static_cast<long>(sweep.id()));
     session.Finish(kInterrupted);
     return absl::OkStatus();
   }
   if (json) {
-    PrintJson(watched->sweep);
+    PrintJson(watched.sweep);
   } else {
-    const v1::SweepReport why = WhyNotOk(**connection, watched->sweep);
-    std::fputs(ReportText(watched->sweep, why, verbose).c_str(), stdout);
+    const v1::SweepReport why = WhyNotOk(*connection, watched.sweep);
+    std::fputs(ReportText(watched.sweep, why, verbose).c_str(), stdout);
   }
-  session.Finish(ExitCodeOf(watched->sweep));
+  session.Finish(ExitCodeOf(watched.sweep));
   return absl::OkStatus();
 }
 
 absl::Status Cancel(Session& session, const std::string& text) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  absl::StatusOr<v1::Sweep> sweep = FindSweep(**connection, text);
-  if (!sweep.ok()) return sweep.status();
-  const absl::StatusOr<v1::Job> cancelled = CancelJob(**connection, sweep->job_id());
-  if (!cancelled.ok()) return cancelled.status();
-  sweep = FindSweep(**connection, absl::StrCat(sweep->id()));
-  if (!sweep.ok()) return sweep.status();
-  std::fputs(ReportText(*sweep).c_str(), stdout);
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  ASSIGN_OR_RETURN(v1::Sweep sweep, FindSweep(*connection, text));
+  RETURN_IF_ERROR(CancelJob(*connection, sweep.job_id()).status());
+  ASSIGN_OR_RETURN(sweep, FindSweep(*connection, absl::StrCat(sweep.id())));
+  std::fputs(ReportText(sweep).c_str(), stdout);
   return absl::OkStatus();
 }
 

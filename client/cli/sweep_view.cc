@@ -15,6 +15,8 @@
 #include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/sweep_report_view.h"
+#include "tune/v1/report.grpc.pb.h"
+#include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 namespace {
@@ -233,7 +235,8 @@ v1::SweepReport WhyNotOk(Connection& connection, const v1::Sweep& sweep) {
   v1::GetSweepReportRequest request;
   request.set_sweep_id(sweep.id());
   // The outcomes are told without it, too.
-  if (!connection.reports().GetSweepReport(&context, request, &report).ok()) report.Clear();
+  if (!connection.stub<v1::ReportService>().GetSweepReport(&context, request, &report).ok())
+    report.Clear();
   return report;
 }
 
@@ -333,7 +336,8 @@ absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& requ
   grpc::ClientContext context;
   SetDeadline(context, kSubmitTimeout);
   v1::Sweep sweep;
-  absl::Status status = FromGrpc(connection.sweeps().SubmitSweep(&context, request, &sweep));
+  absl::Status status =
+      FromGrpc(connection.stub<v1::SweepService>().SubmitSweep(&context, request, &sweep));
   if (!status.ok()) return status;
   auto watched = FollowSweep(connection, sweep.job_id(), OnInterrupt::kCancelJob, quiet);
   if (!watched.ok()) return watched.status();

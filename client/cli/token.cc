@@ -16,16 +16,17 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/descriptor.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/role_text.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/access.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(30);
 constexpr int64_t kSecondsOfDay = 24 * 3600;
 
 struct TokenFlags {
@@ -72,27 +73,21 @@ absl::Status Create(Session& session, const TokenFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--role ", flags.role, ": reader, submitter or operator"));
   }
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   // First the file: a token that cannot be kept is not made.
-  absl::StatusOr<Descriptor> file = Descriptor();
-  if (!flags.out.empty()) file = MakeSecretFile(flags.out);
-  if (!file.ok()) return file.status();
+  Descriptor file;
+  if (!flags.out.empty()) {
+    ASSIGN_OR_RETURN(file, MakeSecretFile(flags.out));
+  }
   v1::CreateTokenRequest request;
   request.set_name(flags.name);
   request.set_role(*role);
   request.set_seconds_valid(flags.days * kSecondsOfDay);
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::CreateTokenResponse response;
-  absl::Status status = FromGrpc((*connection)->tokens().CreateToken(&context, request, &response));
-  if (!status.ok()) {
-    if (!flags.out.empty()) unlink(flags.out.c_str());
-    return status;
-  }
+  auto created = Call(connection, &v1::TokenService::Stub::CreateToken, request);
+  if (!created.ok() && !flags.out.empty()) unlink(flags.out.c_str());
+  ASSIGN_OR_RETURN(v1::CreateTokenResponse response, std::move(created));
   if (!flags.out.empty()) {
-    status = WriteSecret(*file, flags.out, response.secret());
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(WriteSecret(file, flags.out, response.secret()));
     response.clear_secret();
   }
   if (flags.json) {
@@ -113,13 +108,8 @@ absl::Status Create(Session& session, const TokenFlags& flags) {
 }
 
 absl::Status List(Session& session, const TokenFlags& flags) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListTokensResponse response;
-  absl::Status status = FromGrpc((*connection)->tokens().ListTokens(&context, {}, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::ListTokensResponse response,
+                   Call(session.Connect(), &v1::TokenService::Stub::ListTokens, {}));
   if (flags.json) {
     PrintJsonList("tokens", response.tokens());
     return absl::OkStatus();
@@ -137,8 +127,6 @@ absl::Status List(Session& session, const TokenFlags& flags) {
 }
 
 absl::Status Revoke(Session& session, const TokenFlags& flags) {
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
   v1::RevokeTokenRequest request;
   int64_t id = 0;
   // A name begins with a letter.
@@ -148,11 +136,8 @@ absl::Status Revoke(Session& session, const TokenFlags& flags) {
     request.set_name(flags.name);
   }
   request.set_with_jobs(flags.with_jobs);
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::RevokeTokenResponse response;
-  absl::Status status = FromGrpc((*connection)->tokens().RevokeToken(&context, request, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::RevokeTokenResponse response,
+                   Call(session.Connect(), &v1::TokenService::Stub::RevokeToken, request));
   if (flags.json && !flags.with_jobs) {
     PrintJsonList("tokens", response.tokens());
   } else if (flags.json) {
@@ -173,33 +158,35 @@ absl::Status Revoke(Session& session, const TokenFlags& flags) {
 
 }  // namespace
 
-void AddToken(CLI::App& app, Session& session) {
-  CLI::App* token = app.add_subcommand("token", "Tokens by which TCP clients are known");
-  token->require_subcommand(1);
-  auto flags = std::make_shared<TokenFlags>();
-
-  CLI::App* create = token->add_subcommand("create", "Make one; it is shown once");
-  create->add_option("NAME", flags->name, "Whom it names: a letter, then letters, digits, ._@-")
-      ->required();
-  create->add_option("--role", flags->role, "reader, submitter or operator")->required();
-  create->add_option("--days", flags->days, "That it is valid; 0: until it is revoked")
-      ->check(CLI::Range(0, 3650))
-      ->capture_default_str();
-  create->add_option("--out", flags->out, "A new file for it, mode 0600, in the place of stdout");
-  create->callback([&session, flags] { session.Finish(Create(session, *flags)); });
-
-  CLI::App* list = token->add_subcommand("list", "Those there are and were");
-  list->callback([&session, flags] { session.Finish(List(session, *flags)); });
-
-  CLI::App* revoke = token->add_subcommand("revoke", "End one, at once");
-  revoke->add_option("TOKEN", flags->name, "Its number, or a name: then all of that name")
-      ->required();
-  revoke->add_flag("--with-jobs", flags->with_jobs,
-                   "Also cancel the jobs of its principal that wait or run");
-  revoke->callback([&session, flags] { session.Finish(Revoke(session, *flags)); });
-  for (CLI::App* command : {create, list, revoke}) {
-    command->add_flag("--json", flags->json, "As JSON");
-  }
+Command TokenCommand(Session& session) {
+  const auto flags = std::make_shared<TokenFlags>();
+  return {.name = "token",
+          .help = "Tokens by which TCP clients are known",
+          .verbs = {
+              {.name = "create",
+               .help = "Make one; it is shown once",
+               .flags = {Flag("NAME", &flags->name,
+                              "Whom it names: a letter, then letters, digits, ._@-")
+                             .Required(),
+                         Flag("--role", &flags->role, "reader, submitter or operator").Required(),
+                         Flag("--days", &flags->days, "That it is valid; 0: until it is revoked")
+                             .Range(0, 3650),
+                         Flag("--out", &flags->out,
+                              "A new file for it, mode 0600, in the place of stdout"),
+                         Flag("--json", &flags->json, kJsonHelp)},
+               .run = [&session, flags] { return Create(session, *flags); }},
+              {.name = "list",
+               .help = "Those there are and were",
+               .flags = {Flag("--json", &flags->json, kJsonHelp)},
+               .run = [&session, flags] { return List(session, *flags); }},
+              {.name = "revoke",
+               .help = "End one, at once",
+               .flags = {Flag("TOKEN", &flags->name, "Its number, or a name: then all of that name")
+                             .Required(),
+                         Flag("--with-jobs", &flags->with_jobs,
+                              "Also cancel the jobs of its principal that wait or run"),
+                         Flag("--json", &flags->json, kJsonHelp)},
+               .run = [&session, flags] { return Revoke(session, *flags); }}}};
 }
 
 }  // namespace tune::client

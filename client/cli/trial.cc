@@ -11,20 +11,19 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/commands.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/work_id.h"
-#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(60);
-
 struct TrialFlags {
   std::string sweep;
-  int64_t sweep_id = 0;
   std::string purpose;
   std::string sort = "id";
   bool json = false;
@@ -32,20 +31,16 @@ struct TrialFlags {
   bool samples = false;
 };
 
-absl::StatusOr<std::vector<v1::Trial>> Fetch(Connection& connection, const TrialFlags& flags) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
+absl::StatusOr<std::vector<v1::Trial>> Fetch(Connection* connection, int64_t sweep_id,
+                                             const TrialFlags& flags) {
   v1::ListTrialsRequest request;
-  request.set_sweep_id(flags.sweep_id);
+  request.set_sweep_id(sweep_id);
   request.set_with_samples(flags.samples);
   if (flags.purpose == "search") request.set_purpose(v1::TRIAL_PURPOSE_SEARCH);
   if (flags.purpose == "confirm") request.set_purpose(v1::TRIAL_PURPOSE_CONFIRM);
-  auto reader = connection.sweeps().ListTrials(&context, request);
   std::vector<v1::Trial> trials;
-  v1::Trial trial;
-  while (reader->Read(&trial)) trials.push_back(trial);
-  absl::Status status = FromGrpc(reader->Finish());
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CallStream(connection, &v1::SweepService::Stub::ListTrials, request,
+                             [&](v1::Trial& trial) { trials.push_back(std::move(trial)); }));
   return trials;
 }
 
@@ -123,62 +118,53 @@ void PrintTable(const std::vector<v1::Trial>& trials, const v1::Sweep& sweep) {
   std::fputs(table.Text().c_str(), stdout);
 }
 
-absl::StatusOr<v1::Sweep> SweepOf(Connection& connection, const TrialFlags& flags) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::GetSweepRequest request;
-  request.set_sweep_id(flags.sweep_id);
-  v1::Sweep sweep;
-  absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
-  return sweep;
-}
-
-absl::Status List(Session& session, TrialFlags flags) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
+absl::Status List(Session& session, const TrialFlags& flags) {
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
   if (flags.sweep.empty()) {
     return absl::InvalidArgumentError(
         "name the sweep: 'tunectl trial list 12'; 'tunectl sweep list' shows them");
   }
-  const absl::StatusOr<int64_t> id = SweepIdOf(**connection, flags.sweep);
-  if (!id.ok()) return id.status();
-  flags.sweep_id = *id;
-  const auto sweep = SweepOf(**connection, flags);
-  if (!sweep.ok()) return sweep.status();
-  auto trials = Fetch(**connection, flags);
-  if (!trials.ok()) return trials.status();
-  if (flags.sort == "time") SortByTime(*trials);
+  v1::GetSweepRequest request;
+  ASSIGN_OR_RETURN(const int64_t id, SweepIdOf(*connection, flags.sweep));
+  request.set_sweep_id(id);
+  ASSIGN_OR_RETURN(const v1::Sweep sweep,
+                   Call(connection, &v1::SweepService::Stub::GetSweep, request));
+  ASSIGN_OR_RETURN(auto trials, Fetch(connection, id, flags));
+  if (flags.sort == "time") SortByTime(trials);
   if (flags.json) {
-    PrintJsonList("trials", *trials);
+    PrintJsonList("trials", trials);
   } else if (flags.csv) {
-    PrintCsv(*trials);
+    PrintCsv(trials);
   } else {
-    PrintTable(*trials, *sweep);
+    PrintTable(trials, sweep);
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-void AddTrial(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<TrialFlags>();
-  CLI::App* trial = app.add_subcommand("trial", "What a sweep tried");
-  trial->require_subcommand(1);
-  CLI::App* list = trial->add_subcommand("list", "Every trial of a sweep");
-  CLI::Option* sweep = list->add_option("SWEEP", flags->sweep, kSweepIdHelp);
-  list->add_option("--sweep", flags->sweep, "The same as SWEEP")->excludes(sweep);
-  list->add_option("--purpose", flags->purpose,
-                   "Only the search, or only the confirmation in fresh processes")
-      ->check(CLI::IsMember({"search", "confirm"}));
-  list->add_option("--sort", flags->sort,
-                   "id: the oldest first; time: the fastest first, equally fast ones by config")
-      ->check(CLI::IsMember({"id", "time"}))
-      ->capture_default_str();
-  CLI::Option* json = list->add_flag("--json", flags->json, "As JSON");
-  list->add_flag("--csv", flags->csv, "As CSV, a column for each param")->excludes(json);
-  list->add_flag("--samples", flags->samples, "With every sample (JSON only)")->needs(json);
-  list->callback([&session, flags] { session.Finish(List(session, *flags)); });
+Command TrialCommand(Session& session) {
+  const auto flags = std::make_shared<TrialFlags>();
+  return {
+      .name = "trial",
+      .help = "What a sweep tried",
+      .verbs = {
+          {.name = "list",
+           .help = "Every trial of a sweep",
+           .flags =
+               {Flag("SWEEP", &flags->sweep, kSweepIdHelp),
+                Flag("--sweep", &flags->sweep, "The sweep (same as SWEEP)").NotWith("SWEEP"),
+                Flag("--purpose", &flags->purpose,
+                     "Only the search, or only the confirmation in fresh processes")
+                    .OneOf({"search", "confirm"}),
+                Flag("--sort", &flags->sort,
+                     "id: the oldest first; time: the fastest first, equally fast ones by config")
+                    .OneOf({"id", "time"}),
+                Flag("--json", &flags->json, kJsonHelp),
+                Flag("--csv", &flags->csv, "Print CSV, a column for each param").NotWith("--json"),
+                Flag("--samples", &flags->samples, "With every sample (JSON only)")
+                    .Needs("--json")},
+           .run = [&session, flags] { return List(session, *flags); }}}};
 }
 
 }  // namespace tune::client

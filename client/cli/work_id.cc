@@ -7,15 +7,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/cli/job_follow.h"
-#include "client/connect/rpc.h"
 #include "tune/v1/job.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(10);
 
 enum class Kind { kJob, kSweep };
 
@@ -41,25 +41,18 @@ absl::StatusOr<WorkId> Parse(const std::string& text, Kind by_default) {
 }
 
 absl::StatusOr<int64_t> JobOfSweep(Connection& connection, int64_t sweep_id) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::GetSweepRequest request;
   request.set_sweep_id(sweep_id);
-  v1::Sweep sweep;
-  const absl::Status status = FromGrpc(connection.sweeps().GetSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::Sweep sweep,
+                   Call(&connection, &v1::SweepService::Stub::GetSweep, request));
   return sweep.job_id();
 }
 
 absl::StatusOr<int64_t> SweepOfJob(Connection& connection, int64_t job_id) {
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
   v1::GetJobRequest request;
   request.set_job_id(job_id);
   request.set_with_results(true);
-  v1::Job job;
-  const absl::Status status = FromGrpc(connection.jobs().GetJob(&context, request, &job));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::Job job, Call(&connection, &v1::JobService::Stub::GetJob, request));
   int64_t id = 0;
   ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { id = sweep.id(); });
   if (id != 0) return id;
@@ -70,15 +63,13 @@ absl::StatusOr<int64_t> SweepOfJob(Connection& connection, int64_t job_id) {
 }  // namespace
 
 absl::StatusOr<int64_t> JobIdOf(Connection& connection, const std::string& text) {
-  const absl::StatusOr<WorkId> id = Parse(text, Kind::kJob);
-  if (!id.ok()) return id.status();
-  return id->kind == Kind::kJob ? id->number : JobOfSweep(connection, id->number);
+  ASSIGN_OR_RETURN(const WorkId id, Parse(text, Kind::kJob));
+  return id.kind == Kind::kJob ? id.number : JobOfSweep(connection, id.number);
 }
 
 absl::StatusOr<int64_t> SweepIdOf(Connection& connection, const std::string& text) {
-  const absl::StatusOr<WorkId> id = Parse(text, Kind::kSweep);
-  if (!id.ok()) return id.status();
-  return id->kind == Kind::kSweep ? id->number : SweepOfJob(connection, id->number);
+  ASSIGN_OR_RETURN(const WorkId id, Parse(text, Kind::kSweep));
+  return id.kind == Kind::kSweep ? id.number : SweepOfJob(connection, id.number);
 }
 
 }  // namespace tune::client

@@ -86,6 +86,37 @@ TEST(TunectlTest, WhatIsMistypedIsSuggested) {
   }
 }
 
+TEST(TunectlTest, HelpNamesRangesDefaultsAndChoicesInWords) {
+  const std::string explain = Tunectl({"explain", "--help"}).out;
+  EXPECT_THAT(explain, HasSubstr("--at-most N "));
+  EXPECT_THAT(explain, HasSubstr("nearest first (1 to 1000, default 5)\n"));
+  EXPECT_THAT(explain, HasSubstr("\n  KERNEL   "));
+  const std::string trials = Tunectl({"trial", "list", "--help"}).out;
+  EXPECT_THAT(trials, HasSubstr("--sort {id,time} "));
+  EXPECT_THAT(trials, HasSubstr("by config (default id)\n"));
+  EXPECT_THAT(trials, HasSubstr("(only with --json)\n"));
+  EXPECT_THAT(trials, HasSubstr("(not with --json)\n"));
+  EXPECT_THAT(Tunectl({"token", "create", "--help"}).out, HasSubstr("operator (required)\n"));
+  EXPECT_THAT(Tunectl({"--help"}).out, HasSubstr("(or $TUNE_ADDRESS)\n"));
+}
+
+TEST(TunectlTest, FlagsRejectWhatTheirRulesDoNotAllow) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"explain", "softmax", "--at-most", "1001"}, "1001 not in range 1 to 1000"},
+      {{"trial", "list", "1", "--sort", "size"}, "size not in {id,time}"},
+      {{"trial", "list", "1", "--samples"}, "--samples requires --json"},
+      {{"trial", "list", "1", "--csv", "--json"}, "--json excludes --csv"},
+      {{"trial", "list", "1", "--sweep", "2"}, "SWEEP excludes --sweep"},
+      {{"space", "sample", "softmax", "--seed", "-1"}, "'-1' is below 0"},
+      {{"token", "create", "alice"}, "--role is required"},
+      {{"snapshot", "diff"}, "BEFORE is required"}};
+  for (const auto& [words, error] : cases) {
+    const Ran ran = Tunectl(words);
+    EXPECT_EQ(ran.code, 2) << error;
+    EXPECT_THAT(ran.err, HasSubstr(error));
+  }
+}
+
 TEST(TunectlTest, EveryCommandHasHelp) {
   const std::vector<std::string> manual = absl::StrSplit(Tunectl({"help", "--markdown"}).out, '\n');
   int commands = 0;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of a command to its server: context, deadline, stub and status in one expression.
+//
+//   ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
+//                    Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
+//
+// A command that may cancel its call makes the context itself, and a Connection::stub.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
+#include "client/cli/connection.h"
+#include "client/connect/rpc.h"
+
+namespace tune::client {
+
+inline constexpr std::chrono::milliseconds kCallTimeout = std::chrono::minutes(2);
+// For calls that compute in this process, for as long as that takes.
+inline constexpr std::chrono::milliseconds kNoTimeout = std::chrono::milliseconds::max();
+
+// The answer of `method`, or the daemon's error, with DEADLINE_EXCEEDED after `timeout`. An error
+// of `connection` is returned as it is.
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Call(const absl::StatusOr<Connection*>& connection,
+                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                           Response*),
+                              const std::type_identity_t<Request>& request,
+                              std::chrono::milliseconds timeout = kCallTimeout) {
+  RETURN_IF_ERROR(connection.status());
+  grpc::ClientContext context;
+  if (timeout != kNoTimeout) SetDeadline(context, timeout);
+  Stub stub((*connection)->channel());
+  Response response;
+  RETURN_IF_ERROR(FromGrpc((stub.*method)(&context, request, &response)));
+  return response;
+}
+
+// The same of a method that answers with a stream: `each` gets every message of it.
+template <typename Stub, typename Request, typename Message, typename Each>
+absl::Status CallStream(const absl::StatusOr<Connection*>& connection,
+                        std::unique_ptr<grpc::ClientReader<Message>> (Stub::*method)(
+                            grpc::ClientContext*, const Request&),
+                        const std::type_identity_t<Request>& request, Each each,
+                        std::chrono::milliseconds timeout = kCallTimeout) {
+  RETURN_IF_ERROR(connection.status());
+  grpc::ClientContext context;
+  SetDeadline(context, timeout);
+  Stub stub((*connection)->channel());
+  const auto reader = (stub.*method)(&context, request);
+  for (Message message; reader->Read(&message);) each(message);
+  return FromGrpc(reader->Finish());
+}
+
+}  // namespace tune::client
