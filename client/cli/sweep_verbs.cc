@@ -14,6 +14,7 @@
 #include "client/cli/work_id.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
+#include "tune/v1/job.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/catalogue.h"
+#include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune {
@@ -32,7 +33,6 @@ struct {
 #define CAUSAL 1
 namespace device {
 #include "kernels/attention/rounds.h"
-#include "server/wire/spec.h"
 }  // namespace device
 using device::Rounds;
 using device::Span;

@@ -215,8 +215,9 @@ TEST_F(BothOrNeitherTest, TheEndOfAJobIsToldOnceItIsStored) {
 
 // The daemon stops while the end of a job cannot be stored: nobody is told an end.
 TEST_F(BothOrNeitherTest, AnEndThatIsNotStoredWhenTheDaemonStopsIsToldToNobody) {
-  const int64_t id = sweeps_->Submit(MakeSubmission())->row.id;
-  const Sweeps::Watched watched = sweeps_->Watch(id).value();
+  const db::SweepRow sweep = sweeps_->Submit(MakeSubmission())->row;
+  const int64_t id = sweep.id;
+  const std::shared_ptr<Job> job = scheduler_->Find(sweep.job.id);
   const absl::Time limit = absl::Now() + absl::Seconds(30);
   while (StateInStore(id) != db::JobState::kRunning && absl::Now() < limit) {
     absl::SleepFor(absl::Milliseconds(2));
@@ -225,8 +226,8 @@ TEST_F(BothOrNeitherTest, AnEndThatIsNotStoredWhenTheDaemonStopsIsToldToNobody) 
   let_go_ = true;
   AwaitMessage(id, "not stored yet");
   scheduler_->Stop();
-  EXPECT_FALSE(db::IsFinished(watched.view().row.job.state));
-  EXPECT_THAT(watched.view().row.job.message, HasSubstr("not stored yet"));
+  EXPECT_FALSE(db::IsFinished(job->view().row.state));
+  EXPECT_THAT(job->view().row.message, HasSubstr("not stored yet"));
   disk_.write_error = 0;
   EXPECT_EQ(StateInStore(id), db::JobState::kRunning) << "the next daemon takes it up";
 }
@@ -248,16 +249,20 @@ TEST_F(BothOrNeitherTest, AJobIsCancelledIfThatIsStored) {
   for (const Fault& fault : Faults()) {
     let_go_ = false;
     const int64_t running = sweeps_->Submit(MakeSubmission())->row.id;
-    const int64_t waiting = sweeps_->Submit(MakeSubmission())->row.id;
+    const db::SweepRow submitted = sweeps_->Submit(MakeSubmission())->row;
+    const int64_t waiting = submitted.id;
+    const auto cancel = [&](absl::Duration limit) {
+      return scheduler_->Cancel(submitted.job.id, absl::Now() + limit).ok();
+    };
     const absl::Time limit = absl::Now() + absl::Seconds(30);
     while (StateInStore(running) != db::JobState::kRunning && absl::Now() < limit) {
       absl::SleepFor(absl::Milliseconds(2));
     }
     fault.begin(disk_);
-    EXPECT_FALSE(sweeps_->Cancel(waiting, absl::Now() + absl::Seconds(5)).ok()) << fault.name;
+    EXPECT_FALSE(cancel(absl::Seconds(5))) << fault.name;
     EXPECT_FALSE(db::IsFinished(StateInMemory(waiting))) << fault.name;
     Mend();
-    EXPECT_TRUE(sweeps_->Cancel(waiting, absl::Now() + absl::Seconds(30)).ok()) << fault.name;
+    EXPECT_TRUE(cancel(absl::Seconds(30))) << fault.name;
     EXPECT_EQ(StateInMemory(waiting), db::JobState::kCancelled) << fault.name;
     EXPECT_EQ(StateInStore(waiting), db::JobState::kCancelled) << fault.name;
     let_go_ = true;

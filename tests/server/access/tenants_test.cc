@@ -162,14 +162,13 @@ std::string AllWords(const Client& client, int64_t sweep_id) {
     return true;
   });
   grpc::ClientContext context;
-  v1::ListTrialsRequest list;
-  list.set_sweep_id(sweep_id);
-  list.set_with_reused(true);
-  auto reader = client.sweeps->ListTrials(&context, list);
+  v1::ListTrialsRequest list_trials;
+  list_trials.set_sweep_id(sweep_id);
+  list_trials.set_with_reused(true);
+  auto reader = client.sweeps->ListTrials(&context, list_trials);
   for (v1::Trial trial; reader->Read(&trial);) words += trial.DebugString();
   EXPECT_TRUE(reader->Finish().ok());
-  return words + sweeps.DebugString() + jobs.DebugString() + sweep.DebugString() +
-         job.DebugString();
+  return words + jobs.DebugString() + sweep.DebugString() + job.DebugString();
 }
 
 TEST_F(ClientsTest, OthersDoNotSeeWhatCompilersSaidOfAKernel) {

@@ -499,7 +499,8 @@ TEST_F(SchedulerTest, AnEndThatIsNotStoredIsNotToldAndHoldsNoDevice) {
   const std::shared_ptr<Job> job = Submit(work);
   ASSERT_TRUE(journal_.Await("full on cuda:0"));
   work->FailStore(absl::ResourceExhaustedError("disk full"));
-  Feed::Cursor cursor = job->feed().Now();
+  Feed::Cursor cursor;
+  job->feed().ReadSince(cursor);
   work->LetGo();
   const auto next = Make("next");
   Submit(next);
@@ -517,7 +518,8 @@ TEST_F(SchedulerTest, AStopDoesNotTellAnEndThatIsNotStored) {
   const std::shared_ptr<Job> job = Submit(work);
   ASSERT_TRUE(journal_.Await("full on cuda:0"));
   work->FailStore(absl::UnavailableError("disk fails"));
-  Feed::Cursor cursor = job->feed().Now();
+  Feed::Cursor cursor;
+  job->feed().ReadSince(cursor);
   work->LetGo();
   Submit(Make("next"));
   ASSERT_TRUE(journal_.Await("next on cuda:0"));

@@ -171,8 +171,7 @@ class ShippedFiles : public testing::Test {
     auto kernels = std::make_shared<Knowledge::Kernels>();
     const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
     for (const CatalogueEntry& entry : catalogue) {
-      (*kernels)[entry.name] =
-          Kernel::Create(entry.spec_name, entry.spec_text, entry.files).value();
+      (*kernels)[entry.name] = ReadKernel(entry.spec_name, entry.spec_text, entry.files).value();
       policies_.push_back(PolicyOf(entry.name, *kernels->at(entry.name), ""));
     }
     kernels_ = std::move(kernels);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/supervision/workers.h"
+#include "server/wire/spec.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -20,7 +21,6 @@ using testing::HasSubstr;
 
 constexpr char kSource[] = R"cuda(
 #if TUNE_CHECKER
-#include "server/wire/spec.h"
 #include "tune_check.h"
 extern "C" __global__ void check(const float* x, const float* y, int n, TuneFaults* faults) {
   const int i = blockIdx.x * 64 + threadIdx.x;

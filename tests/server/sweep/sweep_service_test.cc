@@ -118,6 +118,15 @@ class SweepServiceTest : public testing::Test {
   static inline Stubs* stubs_ = nullptr;
 };
 
+void ExpectEachTrialOnce(const std::vector<v1::JobEvent>& events) {
+  std::set<int64_t> seen;
+  for (const v1::JobEvent& event : events) {
+    for (const v1::Trial& trial : ResultsIn<v1::Trial>(event)) {
+      EXPECT_TRUE(seen.insert(trial.id()).second) << trial.id();
+    }
+  }
+}
+
 TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   v1::SubmitSweepRequest request = MakeRequest(4096);
   request.clear_cache_mode();
@@ -152,13 +161,8 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   EXPECT_EQ(result.ceiling_source(), v1::CEILING_SOURCE_MEASURED);
   EXPECT_NE(result.bound(), v1::BOUND_UNSPECIFIED);
 
-  std::set<int64_t> seen;
-  for (const v1::JobEvent& event : events) {
-    for (const v1::Trial& trial : ResultsIn<v1::Trial>(event)) {
-      EXPECT_TRUE(seen.insert(trial.id()).second) << "each trial once";
-    }
-  }
   EXPECT_GE(events.size(), 2u);
+  ExpectEachTrialOnce(events);
 
   const std::vector<v1::Trial> trials = Trials(submitted.id(), /*with_samples=*/true);
   EXPECT_GT(trials.size(), 4u) << "and the confirmation's";
@@ -194,9 +198,7 @@ TEST_F(SweepServiceTest, SweepsCheckNameAndPublish) {
   EXPECT_FALSE(device.compiler().empty());
 }
 
-// What the sweep says of its winner follows from what is stored, and from nothing else.
-// A kernel that is not of the catalogue is what was last swept under its name.
-// docs/examples/steps, of two launches a config and scratch between them.
+// The kernel of docs/examples/steps: two launches a config and scratch between them.
 TEST_F(SweepServiceTest, AKernelOfTwoStepsIsSweptAndPublished) {
   const auto read = [](const std::string& name) {
     std::ifstream file(EXAMPLE_DIR "/" + name);

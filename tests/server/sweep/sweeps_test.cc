@@ -262,7 +262,6 @@ TEST_F(SweepsTest, WithoutTakingUpSweepsAreLeftForADaemon) {
   EXPECT_EQ(view.row.job.state, db::JobState::kQueued);
   EXPECT_FALSE(view.row.job.message.empty());
   EXPECT_EQ(view.progress.space_size, 10u);
-  EXPECT_TRUE(absl::IsFailedPrecondition(sweeps_->Watch(left).status())) << "nothing to watch";
   EXPECT_EQ(Cancel(left, absl::Now()).value().row.job.state, db::JobState::kCancelled);
   EXPECT_EQ(store_->GetSweep(left).value().job.state, db::JobState::kCancelled);
 }
@@ -276,13 +275,12 @@ TEST_F(SweepsTest, AnEmbeddedSweepThatWasTerminatedIsInterruptedForGood) {
     scheduler_->Stop();
     EXPECT_EQ(store_->GetSweep(left).value().job.state, db::JobState::kRunning)
         << "as if it was killed";
-    Restart({.embedded = embedded});
+    Restart({.left = {.embedded = embedded}});
     EXPECT_EQ(scheduler_->counts().queued + scheduler_->counts().running, 0u);
     const SweepView view = sweeps_->Get(left).value();
     EXPECT_TRUE(ToProto(view).interrupted());
     EXPECT_EQ(ToProto(view).state(), v1::JOB_STATE_CANCELLED);
     EXPECT_NE(view.row.job.message.find("same command"), std::string::npos) << view.row.job.message;
-    EXPECT_TRUE(sweeps_->Watch(left).ok()) << "a finished sweep can be watched";
     Restart({});
     EXPECT_TRUE(ToProto(sweeps_->Get(left).value()).interrupted()) << "stored";
     EXPECT_TRUE(gate_->started().empty());

@@ -76,7 +76,7 @@ inline absl::StatusOr<std::shared_ptr<const Kernel>> RecordedKernel(const std::s
     ASSIGN_OR_RETURN(const std::vector<CatalogueEntry> catalogue, LoadCatalogue());
     for (const CatalogueEntry& entry : catalogue) {
       if (entry.name != name) continue;
-      return Kernel::Create(entry.spec_name, entry.spec_text, entry.files);
+      return server::ReadKernel(entry.spec_name, entry.spec_text, entry.files);
     }
     return absl::NotFoundError(absl::StrCat("the catalogue has no ", name));
   }
