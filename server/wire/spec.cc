@@ -109,9 +109,9 @@ class PositionsReader {
   // INVALID_ARGUMENT if an enum has a number that no value of it has.
   absl::Status Read(const Message& message, const TextFormat::ParseInfoTree& tree,
                     const std::string& path) {
-    std::vector<const FieldDescriptor*> fields;
-    message.GetReflection()->ListFields(message, &fields);
-    for (const FieldDescriptor* const field : fields) {
+    // All fields of the type: a field that the text sets to zero or "" has a position, too.
+    for (int number = 0; number < message.GetDescriptor()->field_count(); ++number) {
+      const FieldDescriptor* const field = message.GetDescriptor()->field(number);
       if (field->is_map()) continue;
       const std::string name = absl::StrCat(path, path.empty() ? "" : ".", field->name());
       if (!field->is_repeated()) {

@@ -30,8 +30,7 @@ TEST(KernelRules, AllowTheConfigsOfTheWholeSpec) {
     const TargetTraits traits = TargetTraitsFor(target).value();
     const Problem problem = whole->MakeProblem({}, "", target).value();
     EXPECT_EQ(rules->MakeProblem({}, "", target).value(), problem);
-    EXPECT_EQ(rules->DefaultConfig(problem, traits).value(),
-              whole->DefaultConfig(problem, traits).value());
+    EXPECT_EQ(rules->DefaultConfig(problem, traits), whole->DefaultConfig(problem, traits));
     const Space space = whole->MakeSpace(problem, traits).value();
     EXPECT_EQ(rules->MakeSpace(problem, traits)->size(), space.size());
     LaunchSizes sizes = LaunchSizesOf(*rules, problem, target);
