@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/migrations.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <string_view>
@@ -11,19 +12,6 @@
 
 namespace tune::embedded {
 extern const std::string_view schema_sql;
-extern const std::string_view counters_sql;
-extern const std::string_view gate_sql;
-extern const std::string_view provenance_sql;
-extern const std::string_view deaths_sql;
-extern const std::string_view ceilings_sql;
-extern const std::string_view jobs_sql;
-extern const std::string_view profiles_sql;
-extern const std::string_view enumerations_sql;
-extern const std::string_view comparisons_sql;
-extern const std::string_view artifacts_sql;
-extern const std::string_view principals_sql;
-extern const std::string_view name_spaces_sql;
-extern const std::string_view kernel_owners_sql;
 extern const std::string_view true_records_sql;
 extern const std::string_view stored_bytes_sql;
 extern const std::string_view job_requests_sql;
@@ -86,35 +74,37 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 17> steps = {
-      view(embedded::schema_sql),       view(embedded::counters_sql),
-      view(embedded::gate_sql),         view(embedded::provenance_sql),
-      view(embedded::deaths_sql),       view(embedded::ceilings_sql),
-      view(embedded::jobs_sql),         view(embedded::profiles_sql),
-      view(embedded::enumerations_sql), view(embedded::comparisons_sql),
-      view(embedded::artifacts_sql),    view(embedded::principals_sql),
-      view(embedded::name_spaces_sql),  view(embedded::kernel_owners_sql),
-      view(embedded::true_records_sql), view(embedded::stored_bytes_sql),
-      view(embedded::job_requests_sql)};
+  static const std::array<absl::string_view, 4> steps = {
+      view(embedded::schema_sql), view(embedded::true_records_sql),
+      view(embedded::stored_bytes_sql), view(embedded::job_requests_sql)};
   return steps;
+}
+
+int64_t NewestVersion(absl::Span<const absl::string_view> steps) {
+  return kOldestVersion - 1 + static_cast<int64_t>(steps.size());
 }
 
 absl::Status Migrate(Connection& connection, const std::string& path,
                      absl::Span<const absl::string_view> steps) {
   ASSIGN_OR_RETURN(int64_t version, connection.QueryInteger("PRAGMA user_version"));
   RETURN_IF_ERROR(CheckOwner(connection, path, version));
-  const int64_t newest = static_cast<int64_t>(steps.size());
-  if (version < 0 || version > newest) {
+  const int64_t newest = NewestVersion(steps);
+  if (version > newest) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " has schema version ", version, ", this program knows ", newest,
                      "; use a newer program, or a backup of that version"));
+  }
+  if (version != 0 && version < kOldestVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, " has schema version ", version, ", the oldest that this program opens is ",
+        kOldestVersion, "; name another --state-dir, or move the file away"));
   }
   if (version == newest) return absl::OkStatus();
   if (version > 0) RETURN_IF_ERROR(BackUp(connection, path, version));
   // A step may replace a table that others refer to. SQLite takes this between transactions alone.
   RETURN_IF_ERROR(connection.Execute("PRAGMA foreign_keys = OFF"));
-  for (; version < newest; ++version) {
-    RETURN_IF_ERROR(RunStep(connection, steps[static_cast<size_t>(version)], version + 1));
+  for (int64_t to = std::max(version + 1, kOldestVersion); to <= newest; ++to) {
+    RETURN_IF_ERROR(RunStep(connection, steps[static_cast<size_t>(to - kOldestVersion)], to));
   }
   return connection.Execute("PRAGMA foreign_keys = ON");
 }

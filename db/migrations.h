@@ -12,13 +12,19 @@
 
 namespace tune::db {
 
-// The steps of the schema: number i takes version i to i + 1. The first is schema.sql, the others
-// are migrations/.
+// The version that schema.sql makes of an empty file, and the oldest that Migrate takes.
+inline constexpr int64_t kOldestVersion = 14;
+
+// The steps of the schema: schema.sql leads to kOldestVersion, each of migrations/ to the next
+// version.
 absl::Span<const absl::string_view> SchemaSteps();
 
+// The version that the last of `steps` leads to.
+int64_t NewestVersion(absl::Span<const absl::string_view> steps = SchemaSteps());
+
 // Runs the steps that are missing, each in its own transaction. A file that has data is copied to
-// `<path>.v<version>.bak` first. FAILED_PRECONDITION: the file is newer than the steps, or belongs
-// to another program.
+// `<path>.v<version>.bak` first. FAILED_PRECONDITION: the file is newer than the steps, older than
+// kOldestVersion, or belongs to another program.
 absl::Status Migrate(Connection& connection, const std::string& path,
                      absl::Span<const absl::string_view> steps);
 

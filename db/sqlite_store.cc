@@ -181,7 +181,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::OpenToRead(const std::string& path
                         absl::StrCat("'", canonical, "': ", read.status().message()));
   }
   const int64_t version = *read;
-  const int64_t newest = static_cast<int64_t>(SchemaSteps().size());
+  const int64_t newest = NewestVersion();
   if (version != newest) {
     return absl::FailedPreconditionError(absl::StrCat(canonical, " has schema version ", version,
                                                       ", this program reads version ", newest));

@@ -209,7 +209,7 @@ TEST_F(StoreTest, AFailedMigrationLeavesTheFileAndABackup) {
   store_.reset();
   auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
   std::vector<absl::string_view> steps(SchemaSteps().begin(), SchemaSteps().end());
-  const std::string version = absl::StrCat(steps.size());
+  const std::string version = absl::StrCat(NewestVersion());
   steps.push_back("ALTER TABLE kernel ADD COLUMN note TEXT; SELECT * FROM no_such_table;");
   absl::Status failed = Migrate(*connection, path(), steps);
   EXPECT_FALSE(failed.ok());

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "db/migrations.h"
 #include "db/statement.h"
 #include "db/store.h"
 #include "gmock/gmock.h"
@@ -193,24 +192,6 @@ TEST_F(GateStoreTest, ABaselineKeepsTheNewestOfEachKernel) {
   EXPECT_EQ(rows[0].name, "nightly");
   EXPECT_EQ(rows[1].kernel_hash, "new");
   EXPECT_EQ(rows[1].label, "v2");
-}
-
-// A file of the first version gets the gate's tables, and keeps what it had.
-TEST_F(GateStoreTest, TheFirstVersionIsMigrated) {
-  store_.reset();
-  const std::string old_path = folder_ + "/old.db";
-  {
-    auto connection = Connection::Open(old_path, Connection::Mode::kReadWriteCreate).value();
-    const auto steps = SchemaSteps();
-    ASSERT_TRUE(Migrate(*connection, old_path, steps.first(1)).ok());
-    ASSERT_TRUE(connection->Execute("INSERT INTO kernel VALUES ('h', 'k', 's', 't')").ok());
-  }
-  auto store = Store::Open(old_path);
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_TRUE((*store)->GetKernel("h").ok());
-  EXPECT_TRUE((*store)->AddGateRun(MakeRunIn(**store)).ok());
-  EXPECT_EQ((*store)->Statistics()->schema_version, SchemaSteps().size());
-  EXPECT_TRUE(std::filesystem::exists(old_path + ".v1.bak"));
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "db/migrations.h"
-#include "db/statement.h"
 #include "db/store.h"
 #include "tests/db/rows_to_store.h"
 
@@ -90,52 +88,6 @@ TEST_F(StoreTest, ASweepsJobComesBackWhole) {
   EXPECT_EQ(actual.created_unix_ms, expected.created_unix_ms);
   EXPECT_EQ(actual.started_unix_ms, expected.started_unix_ms);
   EXPECT_EQ(actual.finished_unix_ms, expected.finished_unix_ms);
-}
-
-// Sweeps and gate runs of an earlier schema become jobs.
-TEST_F(StoreTest, MigrationKeepsSweepsAndGateRunsAsJobs) {
-  {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    const absl::Span<const absl::string_view> steps = SchemaSteps();
-    ASSERT_TRUE(Migrate(*connection, path(), steps.subspan(0, 6)).ok());
-    const absl::Status filled = connection->Execute(
-        "INSERT INTO kernel VALUES ('k', 'softmax', 's', 't');"
-        "INSERT INTO sweep (kernel_hash, dims, dtype, device_id, device_name, target, strategy, "
-        "budget_trials, budget_seconds, seed, cache_mode, fresh, idempotency_key, state, message, "
-        "created_unix_ms, finished_unix_ms, tie_trial_ids, summary, deaths) VALUES "
-        "('k', '{\"rows\":1}', 'f32', 'cuda:1', 'H200', 'sm_90a', 'auto', 1, 0, 0, 1, 0, NULL, "
-        "3, 'well', 30, 40, '[]', '', 1), "
-        "('k', '{\"rows\":1}', 'f32', 'cpu', 'a cpu', 'cpu', 'auto', 1, 0, 0, 1, 0, NULL, "
-        "1, '', 10, 0, '[]', '', 0);"
-        "INSERT INTO gate_run (kind, state, message, device_id, device_name, device_uuid, target, "
-        "driver, compiler, cache_mode, base_label, head_label, delta0, delta_max, alpha, "
-        "screen_rounds, guarded_deviation_max, clock_difference_max, seed, started_unix_ms, "
-        "finished_unix_ms) VALUES (1, 3, 'lost', 'cuda:0', 'H200', 'u', 'sm_90a', 'd', 'c', 1, "
-        "'main', 'topic', 0.01, 0.05, 0.01, 5, 1, 1, 0, 20, 25);");
-    ASSERT_TRUE(filled.ok()) << filled;
-  }
-  Store& store = Reopen();
-  const SweepRow done = store.GetSweep(1).value();
-  EXPECT_EQ(done.job.id, 3) << "in the order in which they were asked for";
-  EXPECT_EQ(done.job.state, JobState::kDone);
-  EXPECT_EQ(done.job.message, "well");
-  EXPECT_EQ(done.job.device_id, "cuda:1");
-  EXPECT_EQ(done.job.created_unix_ms, 30);
-  EXPECT_EQ(done.job.finished_unix_ms, 40);
-  EXPECT_EQ(done.job.deaths, 1u);
-  EXPECT_EQ(done.job.subject, "softmax");
-  const std::vector<SweepRow> left = store.UnfinishedSweeps().value();
-  ASSERT_EQ(left.size(), 1u);
-  EXPECT_EQ(left[0].job.id, 1);
-  const GateRunRow run = store.GetGateRun(1).value();
-  EXPECT_EQ(run.job.id, 2);
-  EXPECT_EQ(run.job.kind, JobKind::kGate);
-  EXPECT_EQ(run.job.state, JobState::kFailed) << "3 was failed";
-  EXPECT_EQ(run.job.message, "lost");
-  EXPECT_EQ(run.job.subject, "main topic");
-  EXPECT_EQ(run.job.started_unix_ms, 20);
-  EXPECT_EQ(run.base_label, "main");
-  EXPECT_EQ(store.ListJobs({}).value().size(), 3u);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each migration keeps the rows of the version before it.
+// A store of the oldest version that is opened keeps its rows; older ones are refused.
 #include "db/migrations.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <iterator>
+#include <filesystem>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,78 +16,82 @@
 namespace tune::db {
 namespace {
 
-constexpr char kOldSweeps[] = R"(
-INSERT INTO kernel VALUES ('h', 'k', 's', 't');
-INSERT INTO job VALUES (1, 1, 3, 1, '', 'k', 'cpu', '', 1, 0, 2, 0),
-                       (2, 1, 4, 1, '', 'k', 'cpu', '', 1, 0, 2, 0),
-                       (3, 1, 4, 1, '', 'k', 'cpu', '', 1, 0, 2, 0),
-                       (4, 2, 3, 1, '', 'k', 'cpu', '', 1, 0, 2, 0);
+using ::testing::HasSubstr;
+
+// A finished sweep with its confirmed winner, a gate run, a comparison, a profile, a calibration,
+// ceilings, a token, a baseline and a submitter's kernel, as a daemon of version 14 stored them.
+constexpr char kVersion14[] = R"(
+INSERT INTO kernel VALUES ('k1', 'softmax', 's', 't');
+INSERT INTO kernel_file VALUES ('k1', 'a.cu', 'text');
+INSERT INTO kernel_owner VALUES ('alice', 'k1');
+INSERT INTO job VALUES (1, 1, 3, 1, 'alice', 'softmax', 'cpu', '', 1, 0, 2, 0),
+                       (2, 2, 3, 1, 'alice', 'main topic', 'cpu', '', 1, 0, 2, 0),
+                       (3, 5, 3, 1, 'alice', 'a b', 'cpu', '', 1, 0, 2, 0);
+INSERT INTO trial_key VALUES (1, 'k1', '{}', 'f32', 'cpu:x', 'cpu', 1, '', '');
 INSERT INTO sweep (id, job_id, kernel_hash, dims, dtype, device_name, target, strategy,
                    budget_trials, budget_seconds, seed, cache_mode, fresh, tie_trial_ids, summary)
-VALUES
-  (1, 1, 'h', '{}', 'f32', 'cpu:x', 'cpu', 'random', 1, 0, 0, 1, 0, '[]',
-   '{"result":{"ceiling":4.5e12},"end":"the budget of time was spent with 2 more under way"}'),
-  (2, 2, 'h', '{}', 'f32', 'cpu:x', 'cpu', 'random', 1, 0, 0, 1, 0, '[]',
-   '{"state":"SWEEP_STATE_INTERRUPTED","embedded":true}'),
-  (3, 3, 'h', '{}', 'f32', 'cpu:x', 'cpu', 'random', 1, 0, 0, 1, 0, '[]', '{"end":');
+VALUES (1, 1, 'k1', '{}', 'f32', 'cpu:x', 'cpu', 'random', 1, 0, 0, 1, 0, '[]', '{}');
+INSERT INTO trial (id, sweep_id, key_id, purpose, config, outcome, message, finished_unix_ms,
+                   latency_ns_median, clock, stopped_early, registers, spill_bytes, stack_bytes,
+                   static_shared_bytes, dynamic_shared_bytes, binary_bytes, binary_sha256,
+                   sm_clock_mhz, memory_clock_mhz, power_mw, temperature_c, throttle_reasons,
+                   error_bad_elements, error_worst, compile_cached, samples_ns)
+VALUES (1, 1, 1, 2, '{"BLOCK":1}', 1, '', 1, 100, 3, 0, 0, 0, 0, 0, 0, 0, 'a', 0, 0, 0, 0, 0, 0,
+        '', 0, x'');
+UPDATE sweep SET best_trial_id = 1;
+INSERT INTO record (trial_id, tie_count, published_unix_ms) VALUES (1, 0, 5);
 INSERT INTO gate_run (id, job_id, kind, device_name, device_uuid, target, driver, compiler,
                       cache_mode, base_label, head_label, delta0, delta_max, alpha, screen_rounds,
                       guarded_deviation_max, clock_difference_max, seed)
-VALUES (1, 4, 1, 'cpu:x', '', 'cpu', '', '', 1, '', '', 0.01, 0.05, 0.01, 5, 1, 1, 0);
+VALUES (1, 2, 1, 'cpu:x', '', 'cpu', '', '', 1, 'main', 'topic', 0.01, 0.05, 0.01, 5, 1, 1, 0);
+INSERT INTO gate_kernel (id, run_id, name, head_kernel_hash, dims, dtype, base_config, head_config,
+                         recovery_config, base_code, head_code, identical, fault)
+VALUES (1, 1, 'softmax', 'k1', '{}', 'f32', '{}', '{}', '{}', '', '', 0, '');
+INSERT INTO comparison VALUES (1, 3, 'cpu:x', '', 'cpu', '', 1, 1, 7, '');
+INSERT INTO token VALUES (1, 'alice', 2, 'digest', 'root', 1, 0, 0, 0);
+INSERT INTO baseline VALUES ('released', 'softmax', 'k1', 'v1', 3);
+INSERT INTO calibration VALUES (1, 'H200', 'gh100', 'd', 'u', 1);
+INSERT INTO ceiling_measurement (device_name, driver, uuid, name, value, measured, kind, policy,
+                                 process_count, process_values, probe, sm_clock_mhz,
+                                 memory_clock_mhz, power_mw, temperature_c, throttle_reasons, note,
+                                 measured_unix_ms)
+VALUES ('H200', 'd', 'u', 'dram_copy', 4e12, 1, 1, 1, 1, x'', '', 0, 0, 0, 0, 0, '', 1);
 )";
 
-// Rows of the version before, in which a sweep's end and a config's source are text.
 class MigrationTest : public StoreTest {
  protected:
-  void Fill(const std::vector<std::string>& config_sources) {
+  void Fill(const std::string& sql) {
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(8)).ok());
-    const absl::Status filled = connection->Execute(kOldSweeps);
+    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(1)).ok());
+    const absl::Status filled = connection->Execute(sql.c_str());
     ASSERT_TRUE(filled.ok()) << filled;
-    for (const std::string& source : config_sources) {
-      const absl::Status added = connection->Execute(
-          absl::StrCat("INSERT INTO gate_kernel (run_id, name, head_kernel_hash, dims, dtype, "
-                       "base_config, head_config, config_source, recovery_config, tolerance, "
-                       "base_code, head_code, identical, fault) VALUES (1, 'k', 'h', '{}', 'f32', "
-                       "'{}', '{}', '",
-                       source, "', '{}', -1, '', '', 0, '')")
-              .c_str());
-      ASSERT_TRUE(added.ok()) << added;
-    }
   }
 };
 
-TEST_F(MigrationTest, SummariesNameWhySweepsEndedAndThatTheyWereInterrupted) {
-  Fill({});
+TEST_F(MigrationTest, AStoreOfTheOldestVersionKeepsItsRows) {
+  Fill(kVersion14);
   Store& store = Reopen();
-  EXPECT_EQ(store.GetSweep(1)->summary,
-            R"({"result":{"ceiling":4.5e12},"end":"SWEEP_END_TIME",)"
-            R"("endMessage":"the budget of time was spent with 2 more under way"})");
-  EXPECT_EQ(store.GetSweep(2)->summary, R"({"embedded":true,"interrupted":true})");
-  EXPECT_EQ(store.GetSweep(3)->summary, R"({"end":)") << "damaged, and left as it is";
+  EXPECT_EQ(store.Statistics()->schema_version, NewestVersion());
+  EXPECT_TRUE(std::filesystem::exists(absl::StrCat(path(), ".v", kOldestVersion, ".bak")));
+  EXPECT_EQ(store.GetKernel("k1")->files.at("a.cu"), "text");
+  EXPECT_EQ(store.ListJobs({})->size(), 3u);
+  EXPECT_EQ(store.GetSweep(1)->job.owner, "alice");
+  EXPECT_EQ(store.GetTrial(1)->measurement.latency_ns_median, 100);
+  const std::vector<lookup::Record> records = store.CurrentRecords().value();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].trial.id, 1);
+  EXPECT_EQ(store.GetGateRun(1)->head_label, "topic");
+  EXPECT_EQ(store.GateKernels(1)->size(), 1u);
+  EXPECT_EQ(store.GetComparison(1)->rounds, 7u);
+  EXPECT_EQ(store.ListTokens()->size(), 1u);
+  EXPECT_EQ(store.Baselines()->at(0).label, "v1");
 }
 
-TEST_F(MigrationTest, GatedConfigsSayWhereTheyComeFrom) {
-  Fill({"default", "record 12 of the base", "record 7",
-        "record 3 of another source of the kernel; the head cannot run it, so its default config "
-        "stands in",
-        ""});
-  const std::vector<GateKernelRow> kernels = Reopen().GateKernels(1).value();
-  const std::tuple<GateConfigSource, int64_t, bool> expected[] = {
-      {GateConfigSource::kDefault, 0, false},
-      {GateConfigSource::kRecord, 12, false},
-      {GateConfigSource::kRecord, 7, false},
-      {GateConfigSource::kOtherRecord, 3, true},
-      {GateConfigSource::kNone, 0, false}};
-  ASSERT_EQ(kernels.size(), std::size(expected));
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    EXPECT_EQ(
-        std::tuple(kernels[i].config_source, kernels[i].config_record_id, kernels[i].head_default),
-        expected[i])
-        << i;
-  }
-  auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-  EXPECT_FALSE(connection->Execute("UPDATE gate_kernel SET name = 'x'").ok()) << "append-only";
+TEST_F(MigrationTest, AnOlderStoreIsRefusedByItsVersion) {
+  Fill("PRAGMA user_version = 13");
+  const absl::Status refused = Store::Open(path()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("has schema version 13, the oldest"));
 }
 
 }  // namespace

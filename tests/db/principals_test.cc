@@ -3,12 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "db/migrations.h"
-#include "db/statement.h"
 #include "tests/db/rows_to_store.h"
 
 namespace tune::db {
@@ -44,24 +41,6 @@ TEST_F(StoreTest, TokensAreKeptAndEnded) {
   token.id = 99;
   EXPECT_TRUE(absl::IsNotFound(store_->UpdateToken(token)));
 }
-
-// A finished sweep with its winner, as version 11 kept them.
-constexpr char kAWinner[] = R"(
-INSERT INTO kernel VALUES ('k1', 'softmax', 's', 't');
-INSERT INTO job VALUES (1, 1, 3, 1, 'local', 'softmax', 'cpu', '', 1, 0, 2, 0);
-INSERT INTO trial_key VALUES (1, 'k1', '{}', 'f32', 'cpu:x', 'cpu', 1, '', '');
-INSERT INTO sweep (id, job_id, kernel_hash, dims, dtype, device_name, target, strategy,
-                   budget_trials, budget_seconds, seed, cache_mode, fresh, tie_trial_ids, summary)
-VALUES (1, 1, 'k1', '{}', 'f32', 'cpu:x', 'cpu', 'random', 1, 0, 0, 1, 0, '[]', '{}');
-INSERT INTO trial (id, sweep_id, key_id, purpose, config, outcome, message, finished_unix_ms,
-                   latency_ns_median, clock, stopped_early, registers, spill_bytes, stack_bytes,
-                   static_shared_bytes, dynamic_shared_bytes, binary_bytes, binary_sha256,
-                   sm_clock_mhz, memory_clock_mhz, power_mw, temperature_c, throttle_reasons,
-                   error_bad_elements, error_worst, compile_cached, samples_ns)
-VALUES (1, 1, 1, 2, '{"BLOCK":1}', 1, '', 1, 100, 3, 0, 0, 0, 0, 0, 0, 0, 'a', 0, 0, 0, 0, 0, 0,
-        '', 0, x'');
-UPDATE sweep SET best_trial_id = 1;
-)";
 
 class NameSpacesTest : public StoreTest {
  protected:
@@ -104,20 +83,6 @@ TEST_F(NameSpacesTest, ARecordDisplacesThoseOfItsOwnSpaceAlone) {
               UnorderedElementsAre("softmax by root, trial 1", "alice/softmax by alice, trial 3",
                                    "bob/softmax by bob, trial 4"));
   EXPECT_EQ(store_->GetSweep(2)->kernel_name, "alice/softmax");
-}
-
-TEST_F(NameSpacesTest, AStoreOfBeforeHasOneSpace) {
-  store_.reset();
-  std::filesystem::remove(path());
-  {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(11)).ok());
-    const absl::Status filled = connection->Execute(kAWinner);
-    ASSERT_TRUE(filled.ok()) << filled;
-  }
-  Reopen();
-  EXPECT_EQ(store_->RebuildRecords().value(), 1);
-  EXPECT_THAT(Records(), ElementsAre("softmax by local, trial 1"));
 }
 
 TEST_F(NameSpacesTest, ProfilesAreFoundByTheWholeName) {

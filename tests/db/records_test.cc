@@ -202,7 +202,7 @@ VALUES (1, 2, 200, 0, 5, 'sha256:a'), (2, 1, 200, 0, 6, ''), (3, 1, 200, 0, 7, '
 TEST_F(RecordsTest, WhatAnOlderDaemonPublishedUnconfirmedIsWithdrawnAndCounted) {
   {
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(14)).ok());
+    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(1)).ok());
   }
   Execute(kBeforeVersion15);
   Store& store = Reopen();

@@ -558,7 +558,7 @@ TEST_F(StoreTest, StatisticsCountWhatIsThere) {
   }
   StoreStatistics statistics = store.Statistics().value();
   EXPECT_EQ(statistics.trial_count, 3u);
-  EXPECT_EQ(statistics.schema_version, SchemaSteps().size());
+  EXPECT_EQ(statistics.schema_version, NewestVersion());
   EXPECT_EQ(statistics.sqlite_version, sqlite3_libversion());
 }
 

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "db/migrations.h"
-#include "db/statement.h"
 #include "tests/db/rows_to_store.h"
 #include "tests/distinct.h"
 
@@ -134,26 +132,6 @@ TEST_F(WholeRowsTest, Comparisons) {
   ASSERT_TRUE(opened_.AppendComparisonLeg(leg).ok());
   EXPECT_THAT(Differences(leg, opened_.ComparisonLegs(compared.id)->at(0)), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(opened_.GetComparison(run.id + 1).status()));
-}
-
-TEST_F(WholeRowsTest, SummariesOfOldSweepsNameEnumerationsAsNewOnesDo) {
-  const std::string old_path = folder_ + "/old.db";
-  {
-    auto connection = Connection::Open(old_path, Connection::Mode::kReadWriteCreate).value();
-    ASSERT_TRUE(Migrate(*connection, old_path, SchemaSteps().first(1)).ok());
-    ASSERT_TRUE(connection->Execute("INSERT INTO kernel VALUES ('h', 'k', 's', 't')").ok());
-    ASSERT_TRUE(connection
-                    ->Execute("INSERT INTO sweep VALUES (1, 'h', '{}', 'f32', 'cpu', 'cpu:x', "
-                              "'cpu', 'random', 1, 0, 0, 1, 0, NULL, 3, '', 1, 2, NULL, NULL, "
-                              "'[]', '{\"result\":{\"bound\":\"memory\",\"ceiling\":4,"
-                              "\"ceilingSource\":\"measured\"}}')")
-                    .ok());
-  }
-  auto store = Store::Open(old_path);
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ((*store)->GetSweep(1)->summary,
-            "{\"result\":{\"bound\":\"BOUND_MEMORY\",\"ceiling\":4,"
-            "\"ceilingSource\":\"CEILING_SOURCE_MEASURED\"}}");
 }
 
 }  // namespace
