@@ -65,6 +65,27 @@ def stops(x):
     time.sleep(15)
 
 
+def saxpy_prepared(x, y, a):
+    return lambda: (x, y, a)
+
+
+def as_floats(returned, args):
+    return {"out": saxpy_buffers(*returned)}
+
+
+def add_prepared(x, y):
+    added = []  # made ahead of the timing
+
+    def call():
+        added[:] = [left + right for left, right in zip(x, y)]
+        return added
+    return call
+
+
+def halves(returned, args):
+    return {"y": [value / 2 + args["n"] for value in returned]}
+
+
 class PeerTest(unittest.TestCase):
     """One turn, without a daemon."""
 
@@ -98,6 +119,70 @@ class PeerTest(unittest.TestCase):
         answer = _peer.turn(adds, "buffers", self.order(check=False))
         self.assertEqual(set(seen), {2.0})
         self.assertEqual(len(answer["samples_ns"]), 5)
+
+    def test_a_peer_prepares_itself_and_tells_its_outputs_untimed(self):
+        answer = _peer.turn(tunectl.Peer(add_prepared, outputs=halves), "buffers", self.order())
+        self.assertEqual((answer["message"], answer["unchecked"]), ("", ""))
+        self.assertEqual(struct.unpack("<4f", answer["outputs"]["y"]), (5, 5.5, 6, 6.5))
+        answer = _peer.turn(tunectl.Peer(add_prepared, outputs=raises), "buffers", self.order(check=False))
+        self.assertEqual(len(answer["samples_ns"]), 5)
+
+    def test_an_unchecked_peer_sends_no_outputs_but_why(self):
+        answer = _peer.turn(tunectl.Peer(add_prepared, unchecked="it rounds otherwise"), "buffers", self.order())
+        self.assertEqual((answer["outcome"], answer["outputs"], answer["unchecked"]), (1, {}, "it rounds otherwise"))
+
+    def test_outputs_that_no_daemon_takes_are_not_sent(self):
+        with unittest.mock.patch.object(_peer, "OUTPUT_BYTES_MAX", 15):
+            answer = _peer.turn(lambda x, y: x, "buffers", self.order())
+        self.assertEqual((answer["outcome"], answer["outputs"]), (1, {}))
+        self.assertIn("check it on a smaller problem", answer["unchecked"])
+
+    def test_a_peer_is_given_its_stream(self):
+        answer = _peer.turn(lambda stream: [float(stream)] * 4, "buffers", self.order())
+        self.assertEqual(struct.unpack("<4f", answer["outputs"]["y"]), (0, 0, 0, 0))
+
+    def gradient_order(self, **more):
+        """y = x * weight: the gradients of x and weight for one of y."""
+        def arg(name, role, kind):
+            return {"name": name, "dtype": "f32", "shape": [3], "role": role, "kind": kind, "low": 2, "high": 1,
+                    "key": name, "elements": None}
+        return self.order(args=[arg("x", 1, 4), arg("weight", 1, 3), arg("dy", 1, 3), arg("dx", 2, 0), arg("dweight", 2, 0)],
+                          dims={"n": 3}, **more)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_a_gradient_is_timed_without_its_forward_pass(self):
+        calls = []
+
+        def product(x, weight):
+            calls.append(x.requires_grad)
+            return x * weight
+
+        answer = _peer.turn(tunectl.gradient(product), "torch", self.gradient_order())
+        self.assertEqual(answer["message"], "")
+        self.assertEqual(struct.unpack("<3f", answer["outputs"]["dx"]), (4, 4, 4))
+        self.assertEqual(struct.unpack("<3f", answer["outputs"]["dweight"]), (0, 2, 4))
+        answer = _peer.turn(tunectl.gradient(product), "torch", self.gradient_order(check=False))
+        self.assertEqual((len(answer["samples_ns"]), calls), (5, [True, True]))
+        answer = _peer.turn(tunectl.gradient(lambda dy: dy), "torch", self.gradient_order())
+        self.assertIn("none of its parameters dy has a gradient among the outputs dx, dweight", answer["message"])
+        answer = _peer.turn(tunectl.gradient(lambda x: (x, x)), "torch", self.gradient_order())
+        self.assertIn("its forward function returned 2 results; the kernel has a gradient of dy", answer["message"])
+
+    @unittest.skipIf(importlib.util.find_spec("torch"), "PyTorch is installed")
+    def test_a_gradient_needs_torch(self):
+        answer = _peer.turn(tunectl.gradient(wrong), "buffers", self.gradient_order())
+        self.assertIn("a gradient takes PyTorch", answer["message"])
+
+    def test_calls_are_told_by_their_records(self):
+        """A mark, a flush, a hold, and the kernels of a call on two streams, twice."""
+        spin, records = "at::cuda::spin_kernel(long)", []
+        for begin in (1000, 9000):
+            records += [(spin, begin, 10), ("flush", begin + 20, 500), (spin, begin + 600, 400),
+                        ("second", begin + 1100, 300), ("first", begin + 1050, 100), ("other stream", begin + 1060, 900)]
+        self.assertEqual(_peer.spans_of(records, 2), [910.0, 910.0])
+        self.assertIsNone(_peer.spans_of(records, 3))
+        self.assertIsNone(_peer.spans_of(records[:-3], 2))
+        self.assertIsNone(_peer.spans_of([], 1))
 
     def test_mistakes_are_told(self):
         for peer, why in ((lambda q: 1, "it takes 'q', which nothing of the kernel is called; there are a, dtype,"),
@@ -196,6 +281,19 @@ class CompareTest(daemon_kit.DaemonTest):
             self.assertIn(text, shown)
         table = self.tunectl("report", "compare", row["id"], "--format", "csv").stdout
         self.assertIn("plain", table)
+        figure = next(one for one in tunectl.figures(row) if one["label"] == "plain")
+        self.assertEqual((figure["problem"]["n"], figure["n"], figure["agreement"], figure["clock"]), (1000, 1, "ok", "host"))
+        self.assertEqual((figure["device"], figure["driver"]), (row["device_name"], row["driver"]))
+        self.assertGreater(figure["time_ns"], 0)
+        json.dumps(figure)
+
+    def test_a_peer_whose_results_are_others_is_timed_and_says_why(self):
+        _, by_label = self.compare({"prepared": tunectl.Peer(saxpy_prepared, outputs=as_floats),
+                                    "other": tunectl.Peer(saxpy_prepared, unchecked="it has an input of its own")})
+        self.assertEqual((by_label["prepared"]["outcome"], by_label["prepared"]["agreement"]), ("ok", "ok"))
+        self.assertEqual((by_label["other"]["outcome"], by_label["other"]["agreement"]), ("ok", "invalid_config"))
+        self.assertEqual(by_label["other"]["agreement_message"], "it has an input of its own")
+        self.assertGreater(by_label["other"]["ratio"], 0)
 
     def test_sizes_are_swept(self):
         row, _ = self.compare({"plain": saxpy_buffers}, sweep={"n": [256, 512]})

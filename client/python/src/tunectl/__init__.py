@@ -26,13 +26,14 @@ from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_clie
 if TYPE_CHECKING:
     from ._callable import TunedKernel
     from ._explain import Explanation
+    from ._peer_kinds import Peer, gradient
     from ._program import LaunchError
     from ._watch import Better, Watch
     from ._work import DaemonError, Rows, cancel, jobs, records, submit, sweeps, trials, wait
 
-__all__ = ["Answer", "Better", "Client", "DaemonError", "LaunchError", "NoExactRecord", "Rows", "UnpinnedError", "Value",
-           "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain", "jobs", "kernel", "open",
-           "pin", "records", "submit", "sweeps", "trials", "wait", "watch"]
+__all__ = ["Answer", "Better", "Client", "DaemonError", "LaunchError", "NoExactRecord", "Peer", "Rows", "UnpinnedError",
+           "Value", "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain", "figures",
+           "gradient", "jobs", "kernel", "open", "pin", "records", "submit", "sweeps", "trials", "wait", "watch"]
 __version__ = "0.1.0"
 
 
@@ -144,7 +145,7 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
     return TunedKernel(name, fallback, gradient, dims, scalars)
 
 
-def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[..., Any]], *,
+def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
             dtype: object = None, device: str = "",
             sweep: Optional[Mapping[str, Iterable[int]]] = None, rounds: int = 0,
             leg_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
@@ -157,15 +158,18 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
     peers    functions by label, each at the top of a module. Their parameters are called as the
              first kernel's args and dims. They return its outputs: one, a tuple in the order of the
              args, or a dict; or None where they wrote into the output arrays they were given. Outputs of
-             integers are integers within their type's bounds: nothing is rounded
+             integers are integers within their type's bounds: nothing is rounded. A `Peer` prepares
+             itself before it is timed; `gradient(f)` is the backward pass of f alone. A parameter
+             `stream` is the handle of the CUDA stream on which the peer is timed
     sweep    sizes of one dim: {"seq": [512, 1024, 2048]}
     rounds, leg_seconds, warm, default, seed  as `tunectl compare`; default: the specs' configs
     arrays   "torch", "numpy" or "buffers" (memoryviews): what peers take; by default the first that
              is installed. On a GPU torch
     progress called with what is being done, in words
 
-    The result is the comparison as a row, with `problems` and their `kernels`; `tunectl compare show
-    ID` and `tunectl report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host.
+    The result is the comparison as a row, with `problems` and their `kernels`, of which `figures` makes
+    a flat list; `tunectl compare show ID` and `tunectl report compare ID` show it, too. Needs the
+    `rpc` extra and a daemon on this host.
     A peer that raises, or differs, is told in the row. DaemonError: the daemon is away, or refuses.
     A script guards itself with `if __name__ == "__main__"`, since each peer has a process of its own.
     """
@@ -175,6 +179,18 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
                             leg_seconds=leg_seconds, warm=warm, default=default, seed=seed,
                             arrays=arrays, address=address, timeout=timeout, progress=progress,
                             **dims)
+
+
+def figures(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What `compare` returned as a flat list for JSON: a dict for each kernel and peer on each problem.
+
+    ratio, ratio_low, ratio_high  time over the first kernel's with its 95 % interval, of n rounds
+    time_ns, time_low_ns, time_high_ns, clock, cache_mode, config  what was measured, and how
+    outcome, agreement and their messages; bytes and flops of the problem; device, driver, versions
+    """
+    from . import _compare
+
+    return _compare.figures(row)
 
 
 def digest() -> str:
@@ -187,6 +203,10 @@ def __getattr__(name: str) -> Any:
         from ._program import LaunchError
 
         return LaunchError
+    if name in ("Peer", "gradient"):
+        from . import _peer_kinds
+
+        return getattr(_peer_kinds, name)
     if name in ("Better", "Watch"):
         from . import _watch
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, Union
 
 from . import _peer, _rpc, _sources
+from ._peer_kinds import Gradient, Peer
 from ._resolve import dtype_name
 from ._work import _source_of
 
@@ -25,6 +26,9 @@ _ALIVE_SECONDS = 1.0
 _PIECE_BYTES = 1 << 20
 _CANCEL_SECONDS = 10.0
 _KINDS = ("torch", "numpy", "buffers")
+_PACKAGES = ("torch", "triton", "numpy", "transformer-engine", "flash-attn", "flash-attn-4", "flashinfer-python",
+             "liger-kernel", "quack-kernels", "nvidia-cutlass-dsl")
+PeerFunction = Union[Callable[..., Any], Peer, Gradient]
 
 
 def _kind_of(arrays: Optional[str]) -> str:
@@ -38,7 +42,7 @@ def _kind_of(arrays: Optional[str]) -> str:
 def _versions() -> str:
     """Of what peers are made of. The CUDA that torch was built with is in its version."""
     versions = [f"Python {platform.python_version()}"]
-    for name in ("torch", "triton", "numpy", "transformer-engine", "flash-attn", "liger-kernel"):
+    for name in _PACKAGES:
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
@@ -66,7 +70,7 @@ def _sizes(sweep: Optional[Mapping[str, Iterable[int]]]) -> dict[str, Any]:
     return {"sweep_dim": dim, "sweep_values": [int(value) for value in values]}
 
 
-def _check_peers(peers: Mapping[str, Callable[..., Any]]) -> None:
+def _check_peers(peers: Mapping[str, PeerFunction]) -> None:
     for label, peer in peers.items():
         try:
             pickle.dumps(peer)
@@ -99,7 +103,7 @@ def _order(told: Any) -> dict[str, Any]:
 class _Apart:
     """A peer's process, which waits between its turns. A fresh one takes the place of one that was lost."""
 
-    def __init__(self, peer: Callable[..., Any], kind: str) -> None:
+    def __init__(self, peer: PeerFunction, kind: str) -> None:
         self._peer = peer
         self._kind = kind
         self._child: Any = None
@@ -167,8 +171,9 @@ class _Apart:
 class _Turns:
     """Answers the orders of one comparison."""
 
-    def __init__(self, daemon: _rpc.Connection, peers: Mapping[str, Callable[..., Any]], kind: str) -> None:
+    def __init__(self, daemon: _rpc.Connection, peers: Mapping[str, PeerFunction], kind: str) -> None:
         self._daemon = daemon
+        self.unchecked: dict[str, str] = {}  # labels of peers that are timed alone, and why
         self._peers = {label: _Apart(peer, kind) for label, peer in peers.items()}
 
     def close(self) -> None:
@@ -183,7 +188,9 @@ class _Turns:
         try:
             order = _order(told)
             answer = self._peers[told.label].turn(order, told.seconds_max - 5)
-            outputs = answer.pop("outputs")
+            outputs, unchecked = answer.pop("outputs"), answer.pop("unchecked")
+            if unchecked:
+                self.unchecked[told.label] = unchecked
             for name, elements in outputs.items():
                 for begin in range(0, len(elements), _PIECE_BYTES):
                     self._say(who, piece={"buffer": name, "elements": elements[begin:begin + _PIECE_BYTES]})
@@ -232,7 +239,7 @@ def _follow(daemon: _rpc.Connection, job_id: int, turns: _Turns, progress: Optio
     return comparison_id
 
 
-def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[..., Any]], *,
+def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction], *,
             dtype: object = None, device: str = "", sweep: Optional[Mapping[str, Iterable[int]]] = None,
             rounds: int = 0, leg_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
             arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
@@ -256,4 +263,32 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Callable[...
             _cancel(where, job.id)
             raise
         last = daemon.call("CompareService", "GetComparison", comparison_id=comparison_id)
-    return _rpc.as_rows([last])[0]
+    return _with_reasons(_rpc.as_rows([last])[0], turns.unchecked)
+
+
+def _with_reasons(row: dict[str, Any], unchecked: Mapping[str, str]) -> dict[str, Any]:
+    """The row with the reasons of peers that sent no outputs, which the daemon was not told."""
+    for problem in row["problems"]:
+        for kernel in problem["kernels"]:
+            if kernel["agreement"] == "invalid_config" and kernel["label"] in unchecked:
+                kernel["agreement_message"] = unchecked[kernel["label"]]
+    return row
+
+
+def figures(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """See tunectl.figures."""
+    found = []
+    for problem in row["problems"]:
+        for kernel in problem["kernels"]:
+            time = kernel.get("measurement") or {}
+            found.append({
+                "problem": dict(problem["problem"]), "label": kernel["label"], "kernel": kernel["kernel_name"],
+                "outcome": kernel["outcome"], "message": kernel["message"], "agreement": kernel["agreement"],
+                "agreement_message": kernel["agreement_message"], "n": kernel["rounds"],
+                "time_ns": time.get("latency_ns_median"), "time_low_ns": time.get("latency_ns_low"),
+                "time_high_ns": time.get("latency_ns_high"), "ratio": kernel["ratio"] or None,
+                "ratio_low": kernel["ratio_low"] or None, "ratio_high": kernel["ratio_high"] or None,
+                "config": kernel.get("config"), "clock": time.get("clock"),
+                "cache_mode": row["cache_mode"], "bytes": problem["work_bytes"], "flops": problem["work_flops"],
+                "device": row["device_name"], "driver": row["driver"], "versions": kernel["compiler"]})
+    return found

@@ -2,10 +2,12 @@
 """Runs the turns of a peer in a process of its own: fills the inputs, calls the callable, checks or times.
 
 A turn has arrays of its own. What a callable keeps, such as what torch.compile has made, it keeps from turn to turn.
+On a GPU a turn is timed by CUPTI's records, which torch.profiler reads: from the begin of a call's first kernel to the
+end of its last, on whatever streams and however they are launched. The GPU is held busy while the host enqueues a call,
+so that its launches cost the call nothing. CUDA events take the place of records that are incomplete.
 """
 from __future__ import annotations
 
-import inspect
 import itertools
 import operator
 import os
@@ -13,20 +15,21 @@ import struct
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Optional
+from typing import Any, NamedTuple, NoReturn, Optional
 
 from . import _fill
 from ._dtypes import DTYPE_BYTES
+from ._peer_kinds import Gradient, Peer, PeerError, bound
 
+OUTPUT_BYTES_MAX = 192 << 20  # that a daemon takes of one peer, as PeerLease::kOutputBytesMax
 _FLUSH_BYTES = 256 << 20  # more than any second-level cache
 _WARM_UP = 3
+_HOLD_SECONDS = (200e-6, 20e-3)  # the least and the most that the GPU is held busy ahead of a call
+_MARK_CYCLES = 2000
+_CYCLES_PER_SECOND = 2e9
 _INPUT, _OUTPUT, _INOUT = 1, 2, 3  # as tune.v1.Role
 _OK, _LAUNCH_FAILED, _FAULTED, _TIMED_OUT = 1, 5, 7, 8  # as tune.v1.Outcome
-CLOCK_EVENTS, CLOCK_HOST = 2, 3  # as tune.v1.Clock
-
-
-class PeerError(Exception):
-    """What is wrong with a peer, in words for people."""
+CLOCK_CUPTI, CLOCK_EVENTS, CLOCK_HOST = 1, 2, 3  # as tune.v1.Clock
 
 
 def _refuse(what: object, dtype: str) -> NoReturn:
@@ -53,6 +56,22 @@ def _is_same_order(shape: Sequence[int], wanted: Sequence[int]) -> bool:
     return ends <= wanted_ends or wanted_ends <= ends
 
 
+class Policy(NamedTuple):
+    """How many runs a turn times."""
+
+    at_least: int
+    at_most: int
+    seconds: float
+
+    def is_enough(self, samples: Sequence[float]) -> bool:
+        return len(samples) >= self.at_most or \
+            len(samples) >= min(5, self.at_least) and sum(samples) >= self.seconds * 1e9
+
+    def count(self, each_ns: float) -> int:
+        """For runs that take so long each."""
+        return max(min(5, self.at_least), 1, min(self.at_most, int(self.seconds * 1e9 / each_ns) + 1))
+
+
 class Buffers:
     """Arrays without any library: memoryviews of elements, bf16, f16 and e4m3 as their bits."""
 
@@ -72,6 +91,10 @@ class Buffers:
         if len(elements) == 0:
             return flat.cast(code)
         return flat.cast(code) if len(shape) < 2 else flat.cast(code, shape)
+
+    def stream(self) -> int:
+        """The handle of the CUDA stream on which calls are timed, for a peer that launches its kernels itself."""
+        return 0
 
     def copy(self, target: Any, elements: bytes) -> None:
         target.cast("B")[:] = elements
@@ -93,8 +116,18 @@ class Buffers:
         if not same and not (_is_integer(dtype) and code in integers and value.itemsize == DTYPE_BYTES[dtype]):
             _refuse(f"a memoryview of '{value.format}'", dtype)
 
-    def timer(self) -> Optional[Callable[[Callable[[], Any]], float]]:
-        return None
+    def samples(self, call: Callable[[], Any], ready: Callable[[], None], policy: Policy) -> tuple[list[float], int]:
+        """Nanoseconds of each run and the clock. `ready` comes before each run."""
+        for _ in range(_WARM_UP):
+            ready()
+            call()
+        samples: list[float] = []
+        while not policy.is_enough(samples):
+            ready()
+            begin = time.perf_counter_ns()
+            call()
+            samples.append(max(float(time.perf_counter_ns() - begin), 1.0))
+        return samples, CLOCK_HOST
 
     def flush(self) -> Callable[[], None]:
         """Reads and writes more than the caches hold."""
@@ -175,6 +208,9 @@ class Torch(Buffers):
             raise PeerError("torch sees no GPU in the process of the peer")
         self.fills_itself = on_gpu
 
+    def stream(self) -> int:
+        return int(self._torch.cuda.current_stream().cuda_stream) if self._on_gpu else 0
+
     def filled(self, arg: Mapping[str, Any], seed: int) -> Any:
         dtype, torch = arg["dtype"], self._torch
         wanted = getattr(torch, self._TYPES[dtype])
@@ -205,28 +241,86 @@ class Torch(Buffers):
         flat = value.detach().to(device="cpu", dtype=wanted).contiguous().reshape(-1)
         return bytes(flat.view(self._torch.uint8).numpy().tobytes()) if count else b""
 
-    def timer(self) -> Optional[Callable[[Callable[[], Any]], float]]:
+    def samples(self, call: Callable[[], Any], ready: Callable[[], None], policy: Policy) -> tuple[list[float], int]:
         if not self._on_gpu:
-            return None
+            return super().samples(call, ready, policy)
         cuda = self._torch.cuda
-
-        def run(call: Callable[[], Any]) -> float:
-            start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
-            start.record()
-            call()
-            end.record()
+        host_seconds, taken = 0.0, []
+        for i in range(_WARM_UP + 1):
+            ready()
+            began = time.perf_counter()
+            event_ns = self._by_events(call, _HOLD_SECONDS[0])
+            if i > 0:  # the first compiles
+                taken.append(event_ns)
+                host_seconds = max(host_seconds, time.perf_counter() - began - event_ns * 1e-9 - _HOLD_SECONDS[0])
+        hold = min(max(2 * host_seconds, _HOLD_SECONDS[0]), _HOLD_SECONDS[1])
+        count = policy.count(min(taken))
+        recorded = spans_of(self._records(call, ready, hold, count), count)
+        if recorded is not None:
+            return recorded, CLOCK_CUPTI
+        samples: list[float] = []
+        while not policy.is_enough(samples):
+            ready()
             cuda.synchronize()
-            return float(start.elapsed_time(end)) * 1e6
+            samples.append(self._by_events(call, hold))
+        return samples, CLOCK_EVENTS
 
-        return run
+    def _hold(self, seconds: float) -> None:
+        self._torch.cuda._sleep(int(seconds * _CYCLES_PER_SECOND))
+
+    def _by_events(self, call: Callable[[], Any], hold: float) -> float:
+        cuda = self._torch.cuda
+        start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        self._hold(hold)
+        start.record()
+        call()
+        end.record()
+        cuda.synchronize()  # waits for streams of the call's own, too
+        return max(float(start.elapsed_time(end)) * 1e6, 1.0)
+
+    def _records(self, call: Callable[[], Any], ready: Callable[[], None], hold: float,
+                 count: int) -> list[tuple[str, int, int]]:
+        """Name, begin and duration of all that the GPU does in `count` runs. A short mark is ahead of `ready`, and the
+        hold, which is the same kernel, ahead of the call."""
+        torch = self._torch
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for _ in range(count):
+                torch.cuda._sleep(_MARK_CYCLES)
+                ready()
+                torch.cuda.synchronize()
+                self._hold(hold)
+                call()
+                torch.cuda.synchronize()
+        try:
+            events = profile.profiler.kineto_results.events()
+            return [(event.name(), event.start_ns(), event.duration_ns()) for event in events
+                    if "CUDA" in str(event.device_type()) and event.duration_ns() > 0]
+        except AttributeError:  # of an older PyTorch
+            return []
 
     def flush(self) -> Callable[[], None]:
         ground = self._torch.zeros(_FLUSH_BYTES // 4, dtype=self._torch.int32, device=self._device)
+        if not self._on_gpu:
+            return lambda: ground.zero_()
+        return lambda: ground.amax()  # reads alone: written lines would go back to memory at the next call's cost
 
-        def run() -> None:
-            ground.zero_()
 
-        return run
+def spans_of(records: Sequence[tuple[str, int, int]], count: int) -> Optional[list[float]]:
+    """Nanoseconds from the begin of the first to the end of the last record of each call, which lie between a hold and
+    the next mark; None if the records are not those of `count` calls."""
+    spans: list[float] = []
+    pauses, first, last = 0, 0, 0
+    for name, begin, duration in sorted(records, key=lambda record: record[1]):
+        if "spin_kernel" in name:
+            pauses += 1
+            if pauses % 2 == 1 and pauses > 1:
+                spans.append(float(last - first))
+            first = last = 0
+        elif pauses % 2 == 0 and pauses > 0:
+            first = first or begin
+            last = max(last, begin + duration)
+    spans.append(float(last - first))
+    return spans if pauses == 2 * count and min(spans) > 0 else None
 
 
 def arrays_of(kind: str, on_gpu: bool) -> Buffers:
@@ -258,7 +352,8 @@ class Problem:
 
     def __init__(self, order: Mapping[str, Any], arrays: Buffers, fills: Fills) -> None:
         self.arrays = arrays
-        self.values: dict[str, Any] = dict(order["dims"])
+        self.args = order["args"]
+        self.values: dict[str, Any] = {"stream": arrays.stream(), **order["dims"]}
         self.values["dtype"] = order["dtype"]
         self.outputs: list[Mapping[str, Any]] = []
         self._pristine: dict[str, Any] = {}
@@ -292,17 +387,11 @@ class Problem:
             self.arrays.copy(self.values[name], elements)
 
     def call_of(self, peer: Callable[..., Any]) -> Callable[[], Any]:
-        """The peer with those arguments that its parameters name."""
-        given = {}
-        for name, parameter in inspect.signature(peer).parameters.items():
-            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-                continue
-            if name in self.values:
-                given[name] = self.values[name]
-            elif parameter.default is parameter.empty:
-                raise PeerError(f"it takes '{name}', which nothing of the kernel is called; there are "
-                                f"{', '.join(sorted(self.values))}")
-        return lambda: peer(**given)
+        """What is timed of the peer: the whole of a plain function."""
+        return peer.bind(self) if isinstance(peer, (Peer, Gradient)) else bound(peer, self.values)
+
+    def output_bytes(self) -> int:
+        return sum(output["count"] * DTYPE_BYTES[output["dtype"]] for output in self.outputs)
 
     def results(self, returned: Any) -> dict[str, bytes]:
         """Of what the peer returned; of None, what it wrote into its arguments."""
@@ -330,29 +419,29 @@ class Problem:
         return taken
 
 
-def _host_timer(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter_ns()
-    call()
-    return float(time.perf_counter_ns() - begin)
-
-
-def timed(problem: Problem, call: Callable[[], Any], order: Mapping[str, Any]) -> list[float]:
-    """Nanoseconds of each run, with cold caches unless the order says otherwise."""
-    measure = problem.arrays.timer() or _host_timer
+def timed(problem: Problem, call: Callable[[], Any], order: Mapping[str, Any]) -> tuple[list[float], int]:
+    """Nanoseconds of each run, with cold caches unless the order says otherwise, and the clock."""
     flush = problem.arrays.flush() if order["cold"] else None
-    for _ in range(_WARM_UP):
-        problem.restore()
-        measure(call)
-    samples: list[float] = []
-    while len(samples) < order["samples_max"]:
+
+    def ready() -> None:
         problem.restore()
         if flush is not None:
             flush()
-        samples.append(max(measure(call), 1.0))
-        enough = sum(samples) >= order["kernel_seconds"] * 1e9
-        if enough and len(samples) >= min(5, order["samples_min"]):
-            break
-    return samples
+
+    policy = Policy(order["samples_min"], order["samples_max"], order["kernel_seconds"])
+    return problem.arrays.samples(call, ready, policy)
+
+
+def _checked(peer: Callable[..., Any], problem: Problem, call: Callable[[], Any], answer: dict[str, Any]) -> None:
+    """Runs once, and adds the outputs to the answer, or why they are not sent."""
+    returned = call()
+    size = problem.output_bytes()
+    answer["unchecked"] = getattr(peer, "unchecked", "") or (
+        f"its outputs have {size >> 20} MiB, and {OUTPUT_BYTES_MAX >> 20} MiB are compared at most: check it on a smaller "
+        "problem, such as a further size of sweep=" if size > OUTPUT_BYTES_MAX else "")
+    if not answer["unchecked"]:
+        made = peer.results(returned, problem) if isinstance(peer, (Peer, Gradient)) else returned
+        answer["outputs"] = problem.results(made)
 
 
 def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], fills: Optional[Fills] = None) -> dict[str, Any]:
@@ -360,15 +449,15 @@ def turn(peer: Callable[..., Any], kind: str, order: Mapping[str, Any], fills: O
     on_gpu = bool(order["device_uuid"])  # which a host's processor has not
     if on_gpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = order["device_uuid"]
-    answer: dict[str, Any] = {"outcome": _OK, "message": "", "samples_ns": [], "outputs": {},
+    answer: dict[str, Any] = {"outcome": _OK, "message": "", "samples_ns": [], "outputs": {}, "unchecked": "",
                               "clock": CLOCK_EVENTS if on_gpu else CLOCK_HOST}
     try:
         problem = Problem(order, arrays_of(kind, on_gpu), fills or Fills())
         call = problem.call_of(peer)
         if order["check"]:
-            answer["outputs"] = problem.results(call())
+            _checked(peer, problem, call, answer)
         else:
-            answer["samples_ns"] = timed(problem, call, order)
+            answer["samples_ns"], answer["clock"] = timed(problem, call, order)
     except PeerError as error:
         answer.update(outcome=_LAUNCH_FAILED, message=str(error))
     except BaseException as error:
@@ -391,6 +480,6 @@ def serve(peer: Callable[..., Any], kind: str, connection: Any) -> None:
 
 
 def lost(message: str, late: bool) -> dict[str, Any]:
-    """Of a process that gave no answer."""
+    """The answer in place of that of a process that gave none."""
     return {"outcome": _TIMED_OUT if late else _FAULTED, "message": message, "samples_ns": [],
-            "outputs": {}, "clock": CLOCK_HOST}
+            "outputs": {}, "unchecked": "", "clock": CLOCK_HOST}
