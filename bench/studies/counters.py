@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of counters, ceilings and timing on one GPU.
 
-    bench/studies/counters.py --bin build/release/bin --out counters.json [--parts ncu,flush]
+    bench/studies/counters.py --bin build/release/bin --out counters.json [PART ...]
 
 Parts, by default all:
   device calibration counters
@@ -13,24 +13,24 @@ Parts, by default all:
   flush            a kernel that reads once, after no flush, after a memset and after our flush
   caches           what the ceiling kernels of L2 and L1 really do, by counters
   overhead         three clocks, with CUPTI in the process and without
-  winners          what the counters say of winners: where the time goes that a kernel loses; only where it is named
-                   in --parts. Of a list of problems, or of each --problem 'KERNEL DIM=N ... [dtype=TYPE]'
+  winners          what the counters say of winners: where the time goes that a kernel loses; only if it is named.
+                   Of a list of problems, or of each --problem 'KERNEL DIM=N ... [dtype=TYPE]'
 Needs Python's standard library, and our programs and launch_kernel in one folder. The file is
 written after each part, so a run that is stopped keeps what it has. Parts that are in the file
 already are not run again.
 """
-import argparse
 import csv
 import io
 import json
-import os
 import pathlib
 import re
 import shutil
 import statistics
 import subprocess
-import tempfile
-import time
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, Report, Service, config_text, flags_of, parser_for  # noqa: E402
 
 KERNELS = [  # name, dims: about 5 us to 2 ms on an H200
     ("softmax", {"rows": 1024, "cols": 1024}),
@@ -68,63 +68,30 @@ PARTS = ("device", "calibration", "counters", "repeatability", "placement", "cei
 
 
 class Study:
-    def __init__(self, bin_dir, out, limit_s, device_id="cuda:0", problems=(), budget="6s"):
-        self.device_id, self.problems, self.budget = device_id, problems, budget
-        self.bin, self.out, self.limit_s = pathlib.Path(bin_dir), pathlib.Path(out), limit_s
-        self.result = json.loads(self.out.read_text()) if self.out.exists() else {"parts": {}}
-        self.result["started"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.state = tempfile.mkdtemp(prefix="counters-study-")
-        self.env = dict(os.environ, TUNE_STATE_DIR=self.state)
+    """Without a daemon of its own: each command starts the programs that it needs."""
 
-    def run(self, program, *arguments):
-        """(exit code, stdout, stderr) of one of our programs. The code is -1 after the part's limit."""
-        command = [str(program), *map(str, arguments)]
-        try:
-            done = subprocess.run(command, env=self.env, capture_output=True, text=True,
-                                  timeout=self.limit_s, check=False)
-            return done.returncode, done.stdout, done.stderr
-        except subprocess.TimeoutExpired:
-            return -1, "", f"not done within {self.limit_s} s"
+    def __init__(self, service, report, limit_s=240, problems=(), budget="6s"):
+        self.service, self.report, self.limit_s, self.problems, self.budget = service, report, limit_s, problems, budget
 
-    def tunectl(self, *arguments):
-        return self.run(self.bin / "tunectl", *arguments)
-
-    def part(self, name, function):
-        start = time.monotonic()
-        try:
-            figures = function()
-        except (OSError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError) as error:
-            figures = {"error": repr(error)}
-        figures["seconds"] = round(time.monotonic() - start, 1)
-        self.result["parts"][name] = figures
-        self.out.write_text(json.dumps(self.result, indent=1))
-        print(name, json.dumps(figures)[:2000], flush=True)
+    def json(self, *arguments):
+        return self.service.json(*arguments, "--json", timeout=self.limit_s)
 
     def launch_kernel(self, *arguments):
-        code, text, error = self.run(self.bin / "launch_kernel", *arguments)
-        if code != 0:
-            raise ValueError(error.strip())
-        return json.loads(text)
+        done = subprocess.run([str(self.service.bin / "launch_kernel"), *map(str, arguments)], env=self.service.env,
+                              capture_output=True, text=True, timeout=self.limit_s, check=False)
+        if done.returncode != 0:
+            raise ValueError(done.stderr.strip())
+        return json.loads(done.stdout)
 
     def device(self):
-        code, text, error = self.tunectl("device", "show", "cuda:0", "--json")
-        return json.loads(text) if code == 0 else {"error": error}
+        return self.service.about_device()
 
     def calibration(self):
-        code, text, error = self.tunectl("device", "calibrate", "cuda:0", "--json")
-        figures = {"exit": code, "stderr": error.strip()}
-        if text.strip():
-            entries = json.loads(text).get("entries", [])
-            figures["entries"] = entries
-            figures["failed"] = [e["name"] for e in entries if not e.get("passed")]
-        return figures
+        found = self.service.json("device", "calibrate", self.service.device, "--json", codes=None, timeout=self.limit_s)
+        return {**found, "failed": [entry["name"] for entry in found.get("entries", []) if not entry.get("passed")]}
 
     def profile(self, kernel, dims, *more):
-        flags = [f"--{name}={value}" for name, value in dims.items()]
-        code, text, error = self.tunectl("profile", kernel, *flags, "--json", *more)
-        if code != 0:
-            raise ValueError(error.strip())
-        return json.loads(text)["profiles"][0]
+        return self.json("profile", kernel, *flags_of(dims), *more)["profiles"][0]
 
     def repeatability(self):
         """Medians of ten fresh processes."""
@@ -146,46 +113,30 @@ class Study:
 
     def winners(self):
         """The counters of each problem's best config, after a sweep of its own, or of `tunectl best`."""
-        figures = {"budget": self.budget, "problems": {}}
         for text in self.problems or WINNERS:
-            try:
-                figure = self.winner(text)
-            except (OSError, ValueError, KeyError, IndexError, TypeError) as error:  # the others still count
-                figure = {"error": str(error)[-600:] or repr(error)}
-            figures["problems"][text] = figure
-            print(f"{text}: {figure.get('error') or told(figure)}", flush=True)
-            self.result["parts"]["winners"] = figures
-            self.out.write_text(json.dumps(self.result, indent=1))
-        return figures
+            self.report.measure(f"winner.{text}", lambda: self.winner(text))  # noqa: B023
+        return {"budget": self.budget}
 
     def winner(self, text):
         kernel, *pairs = text.split()
         dims = dict(pair.split("=") for pair in pairs)
-        on = ["--device", self.device_id] + (["--dtype", dims.pop("dtype")] if "dtype" in dims else [])
-        flags = [part for name, size in dims.items() for part in (f"--{name}", size)] + on
+        on = ["--device", self.service.device] + (["--dtype", dims.pop("dtype")] if "dtype" in dims else [])
         if self.budget == "0":
-            code, found, error = self.tunectl("best", kernel, *flags, "--json")
+            best = self.json("best", kernel, *flags_of(dims), *on)
         else:
-            code, found, error = self.tunectl("sweep", kernel, *flags, "--budget", self.budget, "--json")
-        if not found.startswith("{"):
-            raise ValueError(error.strip() or f"exit code {code}")
-        best = json.loads(found)
-        if self.budget != "0":
-            if "best" not in best.get("result", {}):
-                raise ValueError(f"the sweep of {self.budget} found nothing: {best.get('message') or best.get('state')}")
-            best = best["result"]["best"]
-        profile = self.profile(kernel, dims, *on, "--set", "all", "--config",
-                               config_text(best["config"]).replace(" ", ","))
-        code, shown, _ = self.tunectl("device", "show", self.device_id, "--json")
-        return {**said_by(profile, json.loads(shown) if code == 0 else {}), "profile": profile}
+            swept = self.json("sweep", kernel, *flags_of(dims), *on, "--budget", self.budget)
+            if "best" not in swept.get("result", {}):
+                raise ValueError(f"the sweep of {self.budget} found nothing: {swept.get('message') or swept.get('state')}")
+            best = swept["result"]["best"]
+        profile = self.profile(kernel, dims, *on, "--set", "all", "--config", config_text(best["config"]).replace(" ", ","))
+        figure = said_by(profile, self.service.about_device())
+        return {**figure, "profile": profile, "text": told(figure)}
 
     def ceilings_twice(self):
         sessions = []
         for _ in range(2):
-            code, text, error = self.tunectl("device", "ceilings", "cuda:0", "--remeasure", "--json")
-            if code != 0:
-                return {"error": error.strip()}
-            sessions.append({c["name"]: c for c in json.loads(text)["ceilings"]})
+            found = self.json("device", "ceilings", self.service.device, "--remeasure")
+            sessions.append({c["name"]: c for c in found["ceilings"]})
         figures = {"ceilings": sessions[1], "difference": {}, "above_theory": []}
         for name, second in sessions[1].items():
             first = sessions[0].get(name)
@@ -214,10 +165,15 @@ class Study:
         program = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
         if not pathlib.Path(program).exists():
             return {"skipped": "no ncu on this host"}
-        figures = {"version": self.run(program, "--version")[1].strip().splitlines()[-1:]}
+        figures = {"version": self.run(program, "--version").strip().splitlines()[-1:]}
         for kernel, dims in NCU_KERNELS:
             figures[f"{kernel} {dims}"] = self.against_ncu(program, kernel, dims)
         return figures
+
+    def run(self, *command):
+        """The standard output and error of another program."""
+        return subprocess.run([str(part) for part in command], env=self.service.env, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=self.limit_s, check=False).stdout
 
     def against_ncu(self, program, kernel, dims):
         profile = self.profile(kernel, dims)
@@ -232,16 +188,16 @@ class Study:
                                         ("ncu", others, "none")):
             if not metrics:
                 continue
-            code, text, error = self.run(
+            text = self.run(
                 program, "--clock-control", "none", "--cache-control", control, "--csv",
                 "--print-units", "base", "--kernel-name", profile_entry(kernel), "--launch-count", "1",
-                "--metrics", ",".join(metrics), self.bin / "launch_kernel", kernel,
+                "--metrics", ",".join(metrics), self.service.bin / "launch_kernel", kernel,
                 *[f"{name}={value}" for name, value in dims.items()],
                 f"--config={config_text(profile['config'])}")
             found = read_ncu(text)
             theirs.setdefault(label, {}).update(found)
-            if code != 0 or not found:
-                errors.append((text + error)[-1500:])
+            if not found:
+                errors.append(text[-1500:])
         rows = {}
         for name, value in ours.items():
             row = {"ours": value, **{label: metrics[name] for label, metrics in theirs.items()
@@ -318,11 +274,6 @@ def close(row, label, tolerance, of=None):
     return label in row and abs(row["ours"] - row[label]) <= tolerance * abs(of or row[label])
 
 
-def config_text(config):
-    """As tune::ToText has it."""
-    return " ".join(f"{param}={value}" for param, value in config.items())
-
-
 def said_by(profile, device):
     """What of a profile tells where its time goes. What was not counted is left out."""
     time_ns = profile["measurement"]["latency_ns_median"]
@@ -369,7 +320,7 @@ def told(figure):
 
 
 def profile_entry(kernel):
-    spec = pathlib.Path(__file__).resolve().parent.parent / "kernels" / kernel / f"{kernel}.textproto"
+    spec = ROOT / "kernels" / kernel / f"{kernel}.textproto"
     return re.search(r'^entry: "(\w+)"', spec.read_text(), re.MULTILINE).group(1)
 
 
@@ -389,24 +340,16 @@ def read_ncu(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True)
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--limit", type=float, default=240, help="seconds of each program")
-    parser.add_argument("--parts", default="", help="only these, comma separated, again if need be")
+    parser = parser_for(__doc__, (*PARTS, "winners"))
+    parser.add_argument("--limit", type=float, default=240, help="seconds of each program (default %(default)g)")
     parser.add_argument("--problem", action="append", default=[], help="of winners; may be given several times")
-    parser.add_argument("--budget", default="6s", help="of winners' sweeps; 0: the configs of `tunectl best`")
-    parser.add_argument("--device", default="cuda:0", help="of winners")
+    parser.add_argument("--budget", default="6s", help="of winners' sweeps; 0: the configs of `tunectl best` (default %(default)s)")
     arguments = parser.parse_args()
-    study = Study(arguments.bin, arguments.out, arguments.limit, arguments.device, arguments.problem, arguments.budget)
-    wanted = [name for name in arguments.parts.split(",") if name]
-    unknown = set(wanted) - {*PARTS, "winners"}
-    if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(PARTS)}, winners")
-    for name in wanted or [part for part in PARTS if part not in study.result["parts"]]:
-        study.part(name, getattr(study, name))
-    shutil.rmtree(study.state, ignore_errors=True)
+    with Service(arguments.bin, arguments.device, daemon=False) as service:
+        report = Report(arguments.out)
+        study = Study(service, report, arguments.limit, arguments.problem, arguments.budget)
+        for name in arguments.parts or PARTS:
+            report.measure(name, getattr(study, name), again=bool(arguments.parts))
 
 
 if __name__ == "__main__":

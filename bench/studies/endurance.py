@@ -23,10 +23,11 @@ import sys
 import threading
 import time
 
-from own_daemon import (BACKGROUND, DONE, ELLIPTIC, ENDED, KERNEL, ROOT, Daemon, Submitter, certificates, free_port, spread,
-                        use_messages_of, wait_for_listener)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import (BACKGROUND, DONE, ELLIPTIC, ENDED, KERNEL, ROOT, Daemon, Submitter, certificates,  # noqa: E402
+                     free_port, spread, use_messages_of)
 
-sys.path[:0] = [str(ROOT / "client/python/src"), str(ROOT / "tests/client/python")]
+sys.path[:0] = [str(ROOT / "tests/client/python")]
 DEADLINE = 0.25
 
 
@@ -211,7 +212,7 @@ class FaultTrials:
         with contextlib.ExitStack() as stack:
             for daemon in self.daemons.values():
                 stack.enter_context(daemon)
-                wait_for_listener(daemon)
+                daemon.await_listener()
             return {name: self.beside(kind, rounds) for name, kind in self.kinds().items()}
 
 
@@ -273,7 +274,6 @@ class Ledger:
             self.lost += [f"token {token}" for token in self.tokens - revoked.keys()]
             self.lost += [f"revoking token {token}" for token in self.revoked if not revoked.get(token)]
             return [row[0] for row in store.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
-
 
     def _check_records(self, store, states):
         """Each is of a trial that was confirmed, of a sweep that is done, once; and all that was told is there."""
@@ -367,7 +367,7 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
         for trial in until_interrupted(trials):
             began = time.monotonic()
             daemon.start()
-            serving(daemon) if serving else wait_for_listener(daemon)
+            serving(daemon) if serving else daemon.await_listener()
             starts.append(time.monotonic() - began)
             if trial == 0:
                 with Submitter(daemon.address) as submitter:
@@ -526,7 +526,7 @@ class RankTrials:
         self.daemon.start()
         for one in asked:
             seen |= one.result()
-        wait_for_listener(self.daemon)
+        self.daemon.await_listener()
         seen |= self.pool.submit(rank_answers, 1, digest, self.node("late"), 30).result()
         for cache in ("cache", "late"):
             shutil.rmtree(self.folder / cache)
@@ -538,7 +538,7 @@ class RankTrials:
         with self.pool:
             try:
                 self.daemon.start()
-                wait_for_listener(self.daemon)
+                self.daemon.await_listener()
                 with Publisher(self.daemon.address) as publisher:
                     publisher.wait_for(1)
                     digest = self.pin()

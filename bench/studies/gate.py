@@ -20,18 +20,17 @@ Writes the JSON file after each part. Leaves out the parts that are in it, unles
 keeps to its time limit as well as it can tell beforehand. --limit-s gives all parts another limit.
 """
 import argparse
-import datetime
 import json
 import math
-import os
 import pathlib
 import random
 import shutil
-import subprocess
-import tempfile
+import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, Report, Service, parser_for  # noqa: E402
+
 PARTS = {"aa": 240, "oracle": 240, "blind": 300, "hundred": 330, "identical": 90, "retune": 120}
 
 SPEC = """name: "{name}"
@@ -141,64 +140,24 @@ def clopper_pearson_high(hits, trials, confidence=0.95):
 
 
 class Study:
-    def __init__(self, arguments):
-        self.bin = pathlib.Path(arguments.bin).resolve()
-        self.device = arguments.device
-        self.quick = arguments.quick
-        self.seed = arguments.seed
-        self.draws = arguments.draws
-        self.merge = arguments.merge
-        self.out = pathlib.Path(arguments.out)
-        self.work = pathlib.Path(tempfile.mkdtemp(prefix="gate-study-"))
-        self.env = {**os.environ, "TUNE_STATE_DIR": str(self.work / "state"),
-                    "XDG_RUNTIME_DIR": str(self.work), "NO_COLOR": "1"}
-        self.env["TUNE_ADDRESS"] = f"unix:{self.work}/d.sock"
-        self.daemon = None
-        self.figures = json.loads(self.out.read_text()) if self.out.exists() else {}
-        self.limit = 0
-        self.started = 0
-
-    def start(self):
-        self.daemon = subprocess.Popen([str(self.bin / "tunerd"), "--listen", self.env["TUNE_ADDRESS"]],
-                                       env=self.env, stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL)
-        for _ in range(600):
-            if (self.work / "d.sock").exists():
-                break
-            time.sleep(0.05)
-        devices = self.tunectl("device", "list", "--json")["devices"]
-        usable = [d for d in devices if d["state"] == "DEVICE_STATE_HEALTHY"]
-        self.device = self.device or usable[0]["id"]
-        device = next(d for d in devices if d["id"] == self.device)
+    def __init__(self, service, arguments):
+        self.service = service
+        self.quick, self.seed, self.draws, self.merge = arguments.quick, arguments.seed, arguments.draws, arguments.merge
+        self.work = pathlib.Path(service.state.name) / "study"
+        device = service.about_device()
         self.on_host = device["clock"] == "CLOCK_HOST"
-        self.figures["device"] = {k: device.get(k) for k in ("id", "name", "driver", "compiler", "uuid")}
-        self.figures["date"] = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-
-    def stop(self):
-        if self.daemon:
-            self.daemon.terminate()
-            try:
-                self.daemon.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                self.daemon.kill()
-        shutil.rmtree(self.work, ignore_errors=True)
+        self.report = Report(arguments.out,
+                             device={key: device.get(key) for key in ("id", "name", "driver", "compiler", "uuid")})
+        self.figures = self.report.figures
+        self.limit = self.started = 0
 
     def left(self):
         return self.limit - (time.monotonic() - self.started)
 
-    def tunectl(self, *arguments, codes=(0,)):
-        done = subprocess.run([str(self.bin / "tunectl"), *map(str, arguments)], env=self.env,
-                              capture_output=True, text=True, timeout=900, check=False)
-        if done.returncode not in codes:
-            raise RuntimeError(f"{' '.join(arguments)} gave {done.returncode}: {done.stderr[-2000:]}")
-        return json.loads(done.stdout)
-
     def gate(self, base, head, *arguments):
         """A run, and how long it took from outside."""
-        started = time.monotonic()
-        run = self.tunectl("gate", "--base", str(base), "--head", str(head), "--device", self.device,
-                           "--json", *self.leg(), *arguments, codes=(0, 5, 6))
-        run["wall_seconds"] = time.monotonic() - started
+        run = self.service.json("gate", "--base", base, "--head", head, "--device", self.service.device, "--json",
+                                *self.leg(), *arguments, codes=(0, 5, 6))
         for kernel in run["kernels"]:
             if verdict(kernel) == "INVALID":
                 print(f"{kernel['name']} is INVALID: {kernel.get('reason', '')[:500]}", flush=True)
@@ -206,11 +165,6 @@ class Study:
 
     def leg(self):
         return ("--leg-seconds", "0.005") if self.quick else ()
-
-    def save(self, part, figure):
-        self.figures[part] = figure
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        self.out.write_text(json.dumps(self.figures, indent=1) + "\n")
 
     def write(self, folder, name, kind, knob=0, salt=0, n=None, iterations=None, knob2=None):
         """A kernel of SOURCES with its knob set, and with another setting for a second way if given."""
@@ -249,7 +203,7 @@ class Study:
         self.gate = self_gate
         figure = {"run": summary(run), "kernels": [kernel_line(k) for k in run["kernels"]]}
         for runs in (300, 10000):
-            drawn = self.tunectl("gate", "resample", run["id"], "--runs", str(runs), "--seed",
+            drawn = self.service.json("gate", "resample", run["id"], "--runs", str(runs), "--seed",
                                  str(self.seed), "--json")
             figure[f"resampled_{runs}"] = drawn
             print(f"aa: {drawn.get('failed_runs', 0)} of {runs} drawn runs fail; "
@@ -263,10 +217,10 @@ class Study:
 
     def sessions(self, figure):
         """This one and those of the files to merge: rounds of each, and all drawn runs together."""
-        found = [{"date": self.figures["date"], "device": self.figures["device"], "aa": figure}]
+        found = [{**self.report.about, "aa": figure}]
         for path in self.merge:
             other = json.loads(pathlib.Path(path).read_text())
-            found.append({"date": other["date"], "device": other["device"], "aa": other["aa"]})
+            found.append({**other, **other.get("figures", other)})
         rows, rounds, runs, failed = [], 0, 0, 0
         for session in found:
             kernels = session["aa"]["kernels"]
@@ -503,12 +457,7 @@ def kernel_line(kernel):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
-    parser.add_argument("--bin", required=True, help="folder of tunectl and tunerd")
-    parser.add_argument("--out", required=True, help="JSON file, added to")
-    parser.add_argument("--device", default="", help="device id; by default the first GPU")
+    parser = parser_for(__doc__, PARTS)
     parser.add_argument("--limit-s", type=float, default=0, help="of each part")
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--draws", type=parse_draws, default={}, help="PERCENT:DRAWS,...")
@@ -516,29 +465,15 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a small try that proves nothing")
     parser.add_argument("--again", action="store_true", help="also the parts that the file has")
     arguments = parser.parse_args()
-    unknown = set(arguments.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(PARTS)}")
-    study = Study(arguments)
-    failed = False
-    try:
-        study.start()
+    passed = []
+    with Service(arguments.bin, arguments.device) as service:
+        study = Study(service, arguments)
         for part, limit in PARTS.items():
             if arguments.parts and part not in arguments.parts:
                 continue
-            if part in study.figures and not arguments.again:
-                print(f"{part}: in the file already", flush=True)
-                continue
-            study.limit = arguments.limit_s or limit
-            study.started = time.monotonic()
-            try:
-                study.save(part, getattr(study, part)())
-            except (RuntimeError, KeyError, ZeroDivisionError, subprocess.TimeoutExpired) as error:
-                failed = True
-                print(f"{part}: failed: {error}", flush=True)
-    finally:
-        study.stop()
-    return 1 if failed else 0
+            study.limit, study.started = arguments.limit_s or limit, time.monotonic()
+            passed.append(study.report.measure(part, getattr(study, part), arguments.again))
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

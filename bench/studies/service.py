@@ -11,7 +11,6 @@ for the next run. faults, ranks and kills are bench/studies/endurance.py. ranks 
 """
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import pathlib
@@ -27,9 +26,12 @@ import tempfile
 import threading
 import time
 
-from own_daemon import ELLIPTIC, ROOT, Daemon, Submitter, certificates, free_port, spread, use_messages_of, wait_for_listener
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import endurance  # noqa: E402
+from harness import (ELLIPTIC, ROOT, Daemon, Submitter, certificates, free_port, now, processor, spread,  # noqa: E402
+                     use_messages_of)
 
-sys.path[:0] = [str(ROOT / "client/python/src")]
+sys.path[:0] = [str(ROOT / "tests/client/python")]
 QUESTIONS = 512  # each is asked many times, as by the ranks of a job
 QUESTIONS_ONCE = 50_000  # where none is asked again
 STORM_CLIENTS = 2000
@@ -134,17 +136,6 @@ class Bench:
                                 check=False)
         return {"tunerd": said.stdout.strip(), "commit": commit.stdout.strip(), "python": platform.python_version(),
                 "sqlite": sqlite3.sqlite_version, "kernel": platform.release()}
-
-
-def now():
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-
-
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 def start(bench):
@@ -300,7 +291,7 @@ def storm(bench):
                 flags = ("--tls-ca", folder / "ca.pem", "--tls-cert", folder / "client.pem", "--tls-key",
                          folder / "client.key")
             with daemon:
-                wait_for_listener(daemon)
+                daemon.await_listener()
                 daemon.await_idle()
                 rounds.append(storm_of(bench, daemon, *flags))
         errors = sum(sum(one["errors"].values()) for one in rounds)
@@ -312,11 +303,57 @@ def storm(bench):
                    f"{rounds[-1]['daemon_kib_a_client']:.0f} KiB each")
 
 
-def python(bench):
-    """What the Python package costs a job: the figures of bench/studies/python_client.py."""
-    import python_client
+def timed(action):
+    began = time.process_time()  # other programs of the host do not count
+    action()
+    return time.process_time() - began
 
-    rows = python_client.measure(records_count=1000)
+
+def import_seconds():
+    """Of the package, beyond a bare interpreter's start."""
+    code = "import time; t = time.process_time(); import tunectl; print(time.process_time() - t)"
+    return float(subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT / "client/python/src")},
+                                check=True, capture_output=True, text=True).stdout)
+
+
+def snapshot(records_count=1000):
+    """Its bytes, with records of the kernel `scale`."""
+    import kit
+
+    return kit.daemon_bytes([kit.record(i + 1, n=64 * (i + 1)) for i in range(records_count)])
+
+
+def python(bench):
+    """Processor times of the Python package, best of several repeats, each beside its bound."""
+    import kit
+    import tunectl
+    from tunectl import _sources
+
+    folder, data = bench.folder / "python", snapshot()
+    digest = kit.digest_of(data)
+    os.environ.update({"TUNE_STATE_DIR": f"{folder}/state", "TUNE_CACHE_DIR": f"{folder}/cache",
+                       "TUNE_ADDRESS": f"unix:{folder}/none.sock"})
+    _sources.NodeCache(f"{folder}/cache", "").keep(digest, data, newest=False)
+    tunectl.open(digest)
+    question = {"n": 4096, "mode": 0, "device": kit.H200}
+
+    def hits():
+        for _ in range(10_000):
+            tunectl.best("scale", **question)
+
+    def misses():
+        client = tunectl.open(digest)
+        client.best("scale", **question)
+        return timed(lambda: [client.best("scale", n=n, device=kit.H200) for n in range(1001, 1101)]) / 100
+
+    def best_of(repeats, run):
+        return min(run() for _ in range(repeats))
+
+    rows = [("import tunectl", best_of(7, import_seconds), 50e-3),
+            ("start from the node cache", best_of(7, lambda: timed(lambda: tunectl.open(digest))), 5e-3),
+            ("look-up that was asked before", best_of(7, lambda: timed(hits)) / 10_000, 2e-6),
+            ("look-up of a new problem", best_of(3, misses), 5e-3),
+            ("start without a daemon", best_of(7, lambda: timed(tunectl.open)), 50e-3)]
     figure = {name: {"seconds": seconds, "bound": bound} for name, seconds, bound in rows}
     bench.note("python", figure, ", ".join(f"{name} {seconds * 1e6:.1f} us (goal {bound * 1e6:.0f})"
                                            for name, seconds, bound in rows))
@@ -326,10 +363,8 @@ def library(bench):
     """What libtune costs a job that starts from the node's cache, on the same snapshot as the Python package."""
     import hashlib
 
-    import python_client
-
     with tempfile.TemporaryDirectory(prefix="tune-") as folder:
-        data = python_client.snapshot(records_count=1000)
+        data = snapshot()
         digest = hashlib.sha256(data).hexdigest()
         cache = pathlib.Path(folder) / "snapshots"
         cache.mkdir(mode=0o700)
@@ -350,14 +385,7 @@ def library(bench):
 
 
 def endurance_part(name):
-    def part(bench):
-        import endurance
-
-        figure, text = getattr(endurance, name)(bench)
-        bench.note(name, figure, text)
-
-    part.__doc__ = f"bench/studies/endurance.py's {name}."
-    return part
+    return lambda bench: bench.note(name, *getattr(endurance, name)(bench))
 
 
 PARTS = {"start": start, "lookup": lookup, "loaded": loaded, "storm": storm, "python": python, "library": library,

@@ -13,20 +13,19 @@ Three figures, of the kernel of docs/examples/triton_matmul in f16:
   has the binary in its cache, and the host time of a later launch over a plain one, by turns in one process.
 Needs a CUDA GPU, Triton 3.5 or later, PyTorch, grpcio and protobuf. Tune nothing else on the GPU meanwhile.
 """
-import argparse
-import contextlib
 import json
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, Report, Service, parser_for, spread  # noqa: E402
+
 FOLDER = ROOT / "docs/examples/triton_matmul"
-sys.path[:0] = [str(ROOT / "client/python/src"), str(ROOT / "bench/peers"), str(FOLDER)]
+sys.path[:0] = [str(FOLDER)]
 SIZE, SWEPT = 2048, 4096
 FIRSTS, LAUNCHES, LEGS = 5, 50, 9
 
@@ -106,7 +105,7 @@ def first(whose, settings):
 
 
 def launches(settings):
-    """Host microseconds of a launch, plain and of a known key, by contest."""
+    """Host microseconds of a launch, plain and of a known key, by turns."""
     import matmul
     import torch
     tensors = inputs(SIZE)
@@ -151,19 +150,23 @@ def ceiling():
 
 
 def winners(bests):
-    """Both best configs on the same inputs, by contest."""
+    """Both best configs on the same inputs, by the clock of `tunectl.compare`, by turns."""
     import matmul
-    import contest
-    tensors = inputs(SIZE)
-    times = contest.by_turns({name: launcher(matmul.matmul, tensors, best) for name, best in bests.items()}, 60)
-    return {name: contest.summary(taken, 2 * SIZE**3, "flops_per_second") for name, taken in times.items()}
+    from tunectl._peer import Policy, Torch
+    tensors, arrays = inputs(SIZE), Torch(on_gpu=True)
+    calls, flush = {name: launcher(matmul.matmul, tensors, best) for name, best in bests.items()}, arrays.flush()
+    taken = {name: [] for name in calls}
+    for _ in range(LEGS):
+        for name, call in calls.items():
+            taken[name].append(statistics.median(arrays.samples(call, flush, Policy(20, 20, 1.0))[0]))
+    return {name: {**spread(times), "flops_per_second": 2 * SIZE**3 / statistics.median(times) * 1e9}
+            for name, times in taken.items()}
 
 
 def about():
     import torch
     import triton
-    import contest
-    return {**contest.about(), "triton": triton.__version__, "torch": torch.__version__, "dtype": "f16"}
+    return {"triton": triton.__version__, "torch": torch.__version__, "device": torch.cuda.get_device_name(), "dtype": "f16"}
 
 
 PARTS = {"ceiling": ceiling, "tune": tune, "first": first, "launches": launches, "winners": winners, "about": about}
@@ -181,50 +184,19 @@ def apart(part, *arguments, env):
 # ---- The run ----------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def service(folder, state):
-    """The environment of clients of a daemon of our own."""
-    address = f"unix:{state}/tunerd.sock"
-    env = {**os.environ, "TUNE_STATE_DIR": state, "XDG_RUNTIME_DIR": state, "TUNE_CACHE_DIR": f"{state}/cache",
-           "NO_COLOR": "1", "TUNE_PROTO_SET": str(ROOT / "build/release/python/tune.protoset")}
-    daemon = subprocess.Popen([str(folder / "tunerd"), "--listen", address, "--triton-python", sys.executable], env=env,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    env["TUNE_ADDRESS"] = address
-    try:
-        for _ in range(200):
-            if subprocess.run([str(folder / "tunectl"), "server", "status"], env=env, capture_output=True,
-                              check=False).returncode == 0:
-                break
-            time.sleep(0.1)
-        yield env
-    finally:
-        daemon.terminate()
-        daemon.wait()
-
-
-def sweep(folder, env):
+def sweep(service):
     """All 224 configs, from the request to the record."""
-    started = time.perf_counter()
-    size = [part for dim in "mnk" for part in (f"--{dim}", str(SWEPT))]
-    done = subprocess.run([str(folder / "tunectl"), "sweep", str(FOLDER / "matmul.textproto"), *size, "--dtype", "f16",
-                           "--strategy", "random", "--device", "cuda:0", "--json"], env=env, capture_output=True,
-                          text=True, timeout=400, check=False)
-    seconds = time.perf_counter() - started
-    if not done.stdout.startswith("{"):
-        raise RuntimeError(done.stderr[-1500:])
-    swept = json.loads(done.stdout)
+    swept = service.sweep(FOLDER / "matmul.textproto", dict.fromkeys("mnk", SWEPT), "--dtype", "f16", "--strategy", "random")
     outcomes = swept["progress"].get("outcomes", {})
-    tried = sum(int(count) for count in outcomes.values())
+    tried, seconds = sum(int(count) for count in outcomes.values()), swept["wall_seconds"]
     return {"configs": tried, "outcomes": outcomes, "seconds": seconds, "configs_per_second": tried / seconds,
-            "spent": spent(folder, env, swept)}
+            "spent": spent(service, swept)}
 
 
-def spent(folder, env, swept):
+def spent(service, swept):
     """Seconds from the request to the first trial, to the last, to each round's end; and the sums of both kinds of work."""
     def trials(purpose):
-        done = subprocess.run([str(folder / "tunectl"), "trial", "list", "--sweep", str(swept["id"]), "--purpose", purpose,
-                               "--json"], env=env, capture_output=True, text=True, check=True)
-        return json.loads(done.stdout)["trials"]
+        return service.json("trial", "list", "--sweep", swept["id"], "--purpose", purpose, "--json")["trials"]
 
     def since(trial):
         return (int(trial["finished_unix_ms"]) - int(swept["created_unix_ms"])) / 1e3
@@ -236,55 +208,40 @@ def spent(folder, env, swept):
             "running": sum(trial.get("evaluate_seconds", 0) for trial in search)}
 
 
-def measure(arguments, state, figures):
-    folder = pathlib.Path(arguments.bin).resolve()
-    with service(folder, state) as env:
-        def tuning(name):
-            return {**env, "TRITON_CACHE_DIR": f"{state}/triton-{name}"}
-        figures["about"] = apart("about", env=env)
-        subprocess.run([str(folder / "tunectl"), "sweep", "softmax_triton", "--rows", "1024", "--budget", "40", "--device",
-                        "cuda:0"], env=env, capture_output=True, check=False)  # its ceilings are measured, its workers up
-        figures["sweep"] = sweep(folder, env)
-        yield "sweep"
-        figures["ceiling"] = apart("ceiling", env=tuning("ceiling"))
-        figures["sweep"]["of_ceiling"] = figures["sweep"]["configs_per_second"] / figures["ceiling"]["configs_per_second"]
-        yield "ceiling"
-        for whose, name in (("triton", "own"), ("wait", "ours")):
-            figures[name] = apart("tune", whose, env=tuning(name))
-            figures[name]["configs_per_second"] = figures[name]["configs"] / figures[name]["seconds"]
-            yield name
-        bests = {name: figures[name]["best"] for name in ("own", "ours")}
-        figures["winners"] = apart("winners", bests, env=tuning("own"))
-        yield "winners"
-        known = tuning("known")
-        apart("first", "hit", None, env=known)  # fills Triton's cache
-        firsts = {"plain": [], "hit": []}
-        for _ in range(FIRSTS):
-            for whose, taken in firsts.items():
-                taken.append(apart("first", whose, bests["ours"], env=known)["ms"])
-        figures["first_ms"] = {**firsts, "over_plain": statistics.median(firsts["hit"]) - statistics.median(firsts["plain"])}
-        yield "first_ms"
-        legs = [apart("launches", bests["ours"], env=known) for _ in range(3)]
-        figures["launch_us"] = {"legs": legs, "over_plain": statistics.median(one["known"] - one["plain"] for one in legs)}
-        yield "launch_us"
+def measure(service, report):
+    def tuning(name):
+        return {**service.env, "TRITON_CACHE_DIR": f"{service.state.name}/triton-{name}"}
+
+    figures = report.figures
+    report.about["about"] = apart("about", env=service.env)
+    service.sweep("softmax_triton", {"rows": 1024}, "--budget", "40", codes=None)  # its ceilings are measured, its workers up
+    swept, ceiling_found = sweep(service), apart("ceiling", env=tuning("ceiling"))
+    report.note("ceiling", ceiling_found)
+    report.note("sweep", {**swept, "of_ceiling": swept["configs_per_second"] / ceiling_found["configs_per_second"]})
+    for whose, name in (("triton", "own"), ("wait", "ours")):
+        tuned = apart("tune", whose, env=tuning(name))
+        report.note(name, {**tuned, "configs_per_second": tuned["configs"] / tuned["seconds"]})
+    bests = {name: figures[name]["best"] for name in ("own", "ours")}
+    report.note("winners", apart("winners", bests, env=tuning("own")))
+    known = tuning("known")
+    apart("first", "hit", None, env=known)  # fills Triton's cache
+    firsts = {"plain": [], "hit": []}
+    for _ in range(FIRSTS):
+        for whose, taken in firsts.items():
+            taken.append(apart("first", whose, bests["ours"], env=known)["ms"])
+    report.note("first_ms", {**firsts, "over_plain": statistics.median(firsts["hit"]) - statistics.median(firsts["plain"])})
+    legs = [apart("launches", bests["ours"], env=known) for _ in range(3)]
+    report.note("launch_us", {"legs": legs, "over_plain": statistics.median(one["known"] - one["plain"] for one in legs)})
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default=str(ROOT / "build/release/bin"))
-    parser.add_argument("--out")
-    parser.add_argument("--part", nargs=2, metavar=("PART", "ARGUMENTS"), help="one part of a run, in a process of its own")
-    arguments = parser.parse_args()
-    if arguments.part:
-        print(json.dumps(PARTS[arguments.part[0]](*json.loads(arguments.part[1]))))
+    if sys.argv[1:2] == ["--part"]:  # one part of a run, in a process of its own
+        print(json.dumps(PARTS[sys.argv[2]](*json.loads(sys.argv[3]))))
         return
-    if not arguments.out:
-        parser.error("--out FILE")
-    figures = {}
-    with tempfile.TemporaryDirectory(prefix="tune-triton-") as state:
-        for part in measure(arguments, state, figures):
-            print(f"{part}: {json.dumps(figures[part])[:400]}", flush=True)
-            pathlib.Path(arguments.out).write_text(json.dumps(figures, indent=1) + "\n")
+    arguments = parser_for(__doc__).parse_args()
+    os.environ.setdefault("TUNE_PROTO_SET", str(pathlib.Path(arguments.bin).parent / "python/tune.protoset"))
+    with Service(arguments.bin, arguments.device) as service:
+        measure(service, Report(arguments.out))
 
 
 if __name__ == "__main__":

@@ -12,18 +12,16 @@ Parts, by default all:
            independently, in fresh processes
 Needs Python's standard library and our programs. The file is written after each part.
 """
-import argparse
-import json
-import os
 import pathlib
 import statistics
-import subprocess
-import tempfile
+import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, Report, Service, config_text, flags_of, outcome, parser_for  # noqa: E402
+
 PLANTED = ROOT / "bench/studies/planted/planted.textproto"
-PLANTED_SWEEP = ("--kernel", PLANTED, "--no-warm-start", "--budget", "1000")  # all of it
+PLANTED_SWEEP = (PLANTED, "--no-warm-start", "--budget", "1000")  # all of it
 PARTS = ("planted", "roofs", "winner")
 
 WRONG = {"wrong_result"}
@@ -55,58 +53,19 @@ SAMPLES = 40  # as many as a confirming round takes
 
 
 class Study:
-    def __init__(self, arguments):
-        self.bin = pathlib.Path(arguments.bin).resolve()
-        self.out = pathlib.Path(arguments.out)
-        self.device = arguments.device
+    def __init__(self, service, arguments):
+        self.service = service
         self.searches = arguments.searches
         self.budget = arguments.budget
         self.limit_s = arguments.limit_s
-        self.state = tempfile.TemporaryDirectory(prefix="trust-study-")
-        self.env = {**os.environ, "TUNE_STATE_DIR": self.state.name,
-                    "XDG_RUNTIME_DIR": self.state.name, "NO_COLOR": "1",
-                    "TUNE_ADDRESS": f"unix:{self.state.name}/d.sock"}
-        self.daemon = None
-        self.figures = json.loads(self.out.read_text()) if self.out.exists() else {}
-
-    def start(self):
-        self.daemon = subprocess.Popen(
-            [str(self.bin / "tunerd"), "--listen", self.env["TUNE_ADDRESS"]], env=self.env,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(600):
-            if (pathlib.Path(self.state.name) / "d.sock").exists():
-                break
-            time.sleep(0.05)
-        device = self.tunectl("device", "show", self.device, "--json")
-        self.on_host = device["clock"] == "CLOCK_HOST"
-        self.figures["device"] = {k: device.get(k) for k in ("id", "name", "driver", "compiler", "uuid")}
-        self.figures["date"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-    def stop(self):
-        self.daemon.terminate()
-        try:
-            self.daemon.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.daemon.kill()
-        self.state.cleanup()
-
-    def text_of(self, *arguments, codes=(0,)):
-        done = subprocess.run([str(self.bin / "tunectl"), *map(str, arguments)], env=self.env,
-                              capture_output=True, text=True, timeout=580, check=False)
-        if done.returncode not in codes:
-            raise RuntimeError(f"{' '.join(map(str, arguments))} gave {done.returncode}: "
-                               f"{(done.stderr or done.stdout)[-2000:]}")
-        return done.stdout
-
-    def tunectl(self, *arguments, codes=(0,)):
-        return json.loads(self.text_of(*arguments, codes=codes))
+        self.on_host = service.about_device()["clock"] == "CLOCK_HOST"
 
     def sweep(self, *arguments):
         """The sweep, even if none of its configs was ok."""
-        return self.tunectl("sweep", *arguments, "--device", self.device, "--json", codes=(0, 4))
+        return self.service.sweep(arguments[0], None, *arguments[1:], codes=(0, 4))
 
     def trials(self, sweep):
-        return self.tunectl("trial", "list", "--sweep", sweep["id"], "--json")["trials"]
+        return self.service.json("trial", "list", "--sweep", sweep["id"], "--json")["trials"]
 
     # Parts.
 
@@ -195,7 +154,7 @@ class Study:
 
     def bench(self, kernel, dims, configs, processes):
         wanted = [part for config in configs for part in ("--config", config)]
-        done = self.tunectl("bench", kernel, *flags_of(dims), "--device", self.device, *wanted,
+        done = self.service.json("bench", kernel, *flags_of(dims), "--device", self.service.device, *wanted,
                             "--samples", SAMPLES, f"--benchmark_repetitions={processes}",
                             "--benchmark_format=json", "--benchmark_enable_random_interleaving=true")
         medians = {config: [] for config in configs}
@@ -229,51 +188,18 @@ def judge_winners(searches, again, search_seconds):
     return figure
 
 
-def outcome(trial):
-    return trial["outcome"].removeprefix("OUTCOME_").lower()
-
-
-def flags_of(dims):
-    return [f"--{name}={value}" for name, value in dims.items()]
-
-
-def config_text(config):
-    """As tune::ToText has it."""
-    return " ".join(f"{param}={value}" for param, value in config.items())
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
-    parser.add_argument("--bin", required=True, help="folder of tunectl and tunerd")
-    parser.add_argument("--out", required=True, help="JSON file, added to")
-    parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--searches", type=int, default=50)
-    parser.add_argument("--budget", type=int, default=12, help="trials of a search")
-    parser.add_argument("--limit-s", type=float, default=280, help="seconds of the winner's part")
+    parser = parser_for(__doc__, PARTS)
+    parser.add_argument("--searches", type=int, default=50, help="of the part winner (default %(default)s)")
+    parser.add_argument("--budget", type=int, default=12, help="trials of a search (default %(default)s)")
+    parser.add_argument("--limit-s", type=float, default=280, help="seconds of the part winner (default %(default)g)")
     arguments = parser.parse_args()
-    unknown = set(arguments.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there is: {', '.join(PARTS)}")
-    study = Study(arguments)
-    passed = True
-    try:
-        study.start()
-        for part in arguments.parts or PARTS:
-            started = time.monotonic()
-            try:
-                figure = getattr(study, part)()
-            except (RuntimeError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
-                figure = {"error": repr(error)[-2000:], "passed": False}
-                print(f"{part}: failed: {figure['error']}", flush=True)
-            figure["seconds"] = round(time.monotonic() - started, 1)
-            passed = passed and figure["passed"]
-            study.figures[part] = figure
-            study.out.write_text(json.dumps(study.figures, indent=1) + "\n")
-    finally:
-        study.stop()
-    return 0 if passed else 1
+    with Service(arguments.bin, arguments.device) as service:
+        device = service.about_device()
+        report = Report(arguments.out, device={key: device.get(key) for key in ("id", "name", "driver", "compiler", "uuid")})
+        study = Study(service, arguments)
+        passed = [report.measure(part, getattr(study, part), again=True) for part in arguments.parts or PARTS]
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

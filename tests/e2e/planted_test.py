@@ -21,7 +21,7 @@ class Planted(unittest.TestCase):
                  "--device", "cpu", "--out", str(out), "planted"],
                 capture_output=True, text=True, timeout=560, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            figure = json.loads(out.read_text())["planted"]
+            figure = json.loads(out.read_text())["figures"]["planted"]
             self.assertEqual(figure["missed"], 0)
             tried = {case["config"].split()[0] for case in figure["cases"]}
             self.assertLessEqual({"LIE=skips", "LIE=once", "LIE=past_end", "LIE=input",

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import pathlib
-import shutil
 import sys
 import tempfile
 import unittest
@@ -38,30 +37,35 @@ class Told(unittest.TestCase):
         self.assertEqual(counters.told(figure), "2.0 us, timing only")
 
 
+class FakeService:
+    device = "cuda:0"
+
+    def __init__(self):
+        self.asked = []
+
+    def json(self, command, *arguments, **options):
+        self.asked.append((command, *arguments))
+        if "gemm" in arguments:
+            raise RuntimeError("no device")
+        return {"best": {"config": {"A": 1, "B": 2}}, "profile": {"profiles": [PROFILE]}}[command]
+
+    def about_device(self):
+        return DEVICE
+
+
 class Problems(unittest.TestCase):
     def test_one_that_fails_is_told_and_the_next_is_counted(self):
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder) / "out.json"
-            study = counters.Study(folder, out, 60, problems=["gemm m=8", "rope seq=4 dtype=f16"], budget="0")
-            self.addCleanup(shutil.rmtree, study.state)
-            asked = []
-
-            def tunectl(command, *arguments):
-                asked.append((command, *arguments))
-                if "gemm" in arguments:
-                    return 1, "", "no device\n"
-                return 0, json.dumps({"best": {"config": {"A": 1, "B": 2}}, "profile": {"profiles": [PROFILE]},
-                                      "device": DEVICE}[command]), ""
-            study.tunectl = tunectl
-            with contextlib.redirect_stdout(io.StringIO()):
-                problems = study.winners()["problems"]
-            self.assertEqual(problems["gemm m=8"], {"error": "no device"})
-            self.assertEqual(problems["rope seq=4 dtype=f16"]["profile"], PROFILE)
-            self.assertEqual(json.loads(out.read_text())["parts"]["winners"]["problems"], problems)
-            profiled = next(call for call in asked if call[0] == "profile")
-            self.assertIn("--seq=4", profiled)
-            self.assertEqual(profiled[-2:], ("--config", "A=1,B=2"))
-            self.assertIn("f16", profiled)
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            out, service = pathlib.Path(folder) / "out.json", FakeService()
+            study = counters.Study(service, counters.Report(out), problems=["gemm m=8", "rope seq=4 dtype=f16"], budget="0")
+            study.winners()
+            figures = json.loads(out.read_text())["figures"]
+        self.assertEqual(figures["winner.gemm m=8"]["error"], "RuntimeError: no device")
+        self.assertEqual(figures["winner.rope seq=4 dtype=f16"]["profile"]["config"], PROFILE["config"])
+        profiled = next(call for call in service.asked if call[0] == "profile")
+        self.assertIn("--seq=4", profiled)
+        self.assertEqual(profiled[-3:-1], ("--config", "A=1,B=2"))
+        self.assertIn("f16", profiled)
 
 
 if __name__ == "__main__":
