@@ -60,6 +60,10 @@ def dies(x):
     os._exit(3)
 
 
+def sleeps(x):
+    time.sleep(600)
+
+
 def stops(x):
     os.kill(os.getppid(), signal.SIGSTOP)
     time.sleep(15)
@@ -306,6 +310,11 @@ class CompareTest(daemon_kit.DaemonTest):
         self.assertEqual(by_label["dies"]["outcome"], "faulted")
         self.assertIn("its process ended with exit code 3", by_label["dies"]["message"])
         self.assertEqual(by_label["plain"]["outcome"], "ok")
+
+    def test_a_peer_that_takes_too_long_leaves_and_the_others_go_on(self):
+        _, by_label = self.compare({"sleeps": sleeps, "plain": saxpy_buffers}, peer_seconds=20)
+        self.assertEqual(by_label["sleeps"]["outcome"], "timed_out")
+        self.assertRegex(by_label["sleeps"]["message"], "was not done within 20 s|had not imported it within 20 s")
 
     def test_a_peer_whose_outputs_are_refused_leaves_and_the_others_go_on(self):
         with unittest.mock.patch.object(_compare, "_PIECE_BYTES", 3 << 20):

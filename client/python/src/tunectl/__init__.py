@@ -148,7 +148,7 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
 def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
             dtype: object = None, device: str = "",
             sweep: Optional[Mapping[str, Iterable[int]]] = None, rounds: int = 0,
-            leg_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
+            leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
             arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> dict[str, Any]:
     """Kernels and Python functions of the same meaning, measured by turns in one run of a daemon.
@@ -163,6 +163,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
              `stream` is the handle of the CUDA stream on which the peer is timed
     sweep    sizes of one dim: {"seq": [512, 1024, 2048]}
     rounds, leg_seconds, warm, default, seed  as `tunectl compare`; default: the specs' configs
+    peer_seconds  after which a peer's turn ends and the peer leaves; by default 295, and at most
     arrays   "torch", "numpy" or "buffers" (memoryviews): what peers take; by default the first that
              is installed. On a GPU torch
     progress called with what is being done, in words
@@ -176,7 +177,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
     from . import _compare
 
     return _compare.compare(kernels, peers, dtype=dtype, device=device, sweep=sweep, rounds=rounds,
-                            leg_seconds=leg_seconds, warm=warm, default=default, seed=seed,
+                            leg_seconds=leg_seconds, peer_seconds=peer_seconds, warm=warm, default=default, seed=seed,
                             arrays=arrays, address=address, timeout=timeout, progress=progress,
                             **dims)
 

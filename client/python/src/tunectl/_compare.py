@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
+import math
 import multiprocessing
 import pickle
 import platform
@@ -171,8 +172,10 @@ class _Apart:
 class _Turns:
     """Answers the orders of one comparison."""
 
-    def __init__(self, daemon: _rpc.Connection, peers: Mapping[str, PeerFunction], kind: str) -> None:
+    def __init__(self, daemon: _rpc.Connection, peers: Mapping[str, PeerFunction], kind: str,
+                 seconds: float) -> None:
         self._daemon = daemon
+        self._seconds = seconds or math.inf
         self.unchecked: dict[str, str] = {}  # labels of peers that are timed alone, and why
         self._peers = {label: _Apart(peer, kind) for label, peer in peers.items()}
 
@@ -187,7 +190,7 @@ class _Turns:
         alive.start()
         try:
             order = _order(told)
-            answer = self._peers[told.label].turn(order, told.seconds_max - 5)
+            answer = self._peers[told.label].turn(order, min(told.seconds_max - 5, self._seconds))
             outputs, unchecked = answer.pop("outputs"), answer.pop("unchecked")
             if unchecked:
                 self.unchecked[told.label] = unchecked
@@ -241,8 +244,9 @@ def _follow(daemon: _rpc.Connection, job_id: int, turns: _Turns, progress: Optio
 
 def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction], *,
             dtype: object = None, device: str = "", sweep: Optional[Mapping[str, Iterable[int]]] = None,
-            rounds: int = 0, leg_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
-            arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
+            rounds: int = 0, leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False,
+            default: bool = False, seed: int = 0, arrays: Optional[str] = None,
+            address: Optional[str] = None, timeout: float = 3600.0,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> dict[str, Any]:
     """See tunectl.compare."""
     _check_peers(peers)
@@ -255,7 +259,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
                "dtype": dtype_name(dtype), "device": device, "rounds": rounds, "leg_seconds": leg_seconds,
                "seed": seed, "cache_mode": "CACHE_MODE_WARM" if warm else "CACHE_MODE_COLD", **_sizes(sweep)}
     where = address or _sources.default_address()
-    with _rpc.Connection(where, timeout) as daemon, contextlib.closing(_Turns(daemon, peers, kind)) as turns:
+    with _rpc.Connection(where, timeout) as daemon, contextlib.closing(_Turns(daemon, peers, kind, peer_seconds)) as turns:
         job = daemon.call("CompareService", "SubmitComparison", **request)
         try:
             comparison_id = _follow(daemon, job.id, turns, progress)
