@@ -197,7 +197,10 @@ def free_port():
 
 
 def use_messages_of(build):
-    os.environ.setdefault("TUNE_PROTO_SET", str(pathlib.Path(build) / "python/tune.protoset"))
+    """Of a build tree; an installed package has its own."""
+    built = pathlib.Path(build) / "python/tune.protoset"
+    if built.exists():
+        os.environ.setdefault("TUNE_PROTO_SET", str(built))
 
 
 class Submitter:

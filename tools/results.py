@@ -74,6 +74,8 @@ def over(row, peer, who="ours"):
     every = times(row, who)
     if peer == "best":
         peer = min((name for name in every if name not in NO_PEERS | {"ours", "base"}), key=lambda name: every[name][0])
+    if who == "ours" and peer in row.get("ratios", {}):
+        return row["ratios"][peer][0]  # round by round, which is more exact than a ratio of medians
     return every[peer][0] / every["ours"][0] if peer in every else None
 
 
@@ -99,7 +101,8 @@ def cell(row, kind, peer, who):
     if kind == "us":
         return f"{every[peer][0]:.1f} us" if peer in every else ""
     if kind == "spread":
-        return f"{max(spread for _, spread in every.values()) * 100:.1f} %"
+        spreads = [spread for _, *given in every.values() for spread in given if spread is not None]
+        return f"{max(spreads) * 100:.1f} %" if spreads else ""
     if kind == "interval":
         return f"{(row['high'] - row['low']) / row['value'] * 100:.1f} %"
     if kind == "copy":

@@ -18,6 +18,9 @@ from frameworks import ROOT
 ANY_HOST = "numpy"  # the family that needs no GPU
 SAXPY = str(ROOT / "docs/examples/saxpy/saxpy.textproto")
 
+LARGE_BYTES = 96 << 20  # of outputs, half of what a daemon takes of a peer
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     kernel: str
@@ -28,6 +31,13 @@ class Case:
     also: Sequence[str] = ()
 
     @property
+    def sizes(self):
+        """Of the dim of `check`: the smaller one first, if the outputs at full size are large."""
+        dim, size = self.check or (next(iter(self.dims)), 0)
+        is_small = size >= self.dims[dim] or not size or output_bytes(self) < LARGE_BYTES
+        return dim, [self.dims[dim]] if is_small else [size, self.dims[dim]]
+
+    @property
     def name(self):
         """The kernel's, which may be the path of a spec."""
         return pathlib.Path(self.kernel).stem
@@ -36,6 +46,17 @@ class Case:
     def subject(self):
         """As the tables of docs/results name the problem."""
         return SUBJECTS.get(self.kernel, _plain_subject)(self)
+
+
+def output_bytes(case):
+    """An estimate; the least is of one output with the dtype's elements."""
+    sizes, width = case.dims, 4 if case.dtype == "f32" else 2
+    if "head_dim" in sizes:
+        heads = sizes["heads"] + (0 if case.kernel.startswith("attention") else sizes["kv_heads"])
+        return sizes["batch"] * sizes.get("queries", sizes["seq"]) * heads * sizes["head_dim"] * width
+    if case.kernel.startswith("adamw"):
+        return LARGE_BYTES
+    return sizes.get("rows", sizes.get("m", 1)) * sizes.get("cols", sizes.get("n", 1)) * width
 
 
 def table(kernel, names, sizes, peers, **more):
@@ -102,7 +123,7 @@ def by_rows(kernel, peers, sizes=ROWS, names="rows cols", **more):
 
 FAMILIES = {
     "attention": table("attention", ATTENTION_DIMS, ATTENTION, attention.FORWARD, check=("seq", 512)),
-    "attention_backward": table("attention_backward", ATTENTION_DIMS, ATTENTION, attention.BACKWARD),
+    "attention_backward": table("attention_backward", ATTENTION_DIMS, ATTENTION, attention.BACKWARD),  # none is checked
     "decode": table("attention_decode", "batch queries heads kv_heads seq head_dim", DECODE, attention.DECODE),
     "gemm": [case for line in GEMM for case in table("gemm", "m n k epilogue", [line], products.peers(
         products.EPILOGUES[int(line.split()[3])]), check=("m", 256))],

@@ -17,7 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import Report, Service, flags_of, parser_for, spread  # noqa: E402
+from harness import Report, Service, flags_of, parser_for, spread, use_messages_of  # noqa: E402
 
 CALLS = 2000
 SMALL = {"rows": 64, "cols": 1024}
@@ -122,6 +122,7 @@ def main():
     report = Report(arguments.out, device=torch.cuda.get_device_name(), torch=torch.__version__, triton=triton.__version__,
                     python=sys.version.split()[0])
     with Service(arguments.bin, arguments.device) as service:
+        use_messages_of(service.bin.parent)
         os.environ.update({name: service.env[name] for name in ("TUNE_STATE_DIR", "TUNE_ADDRESS", "XDG_RUNTIME_DIR",
                                                                 "TUNE_CACHE_DIR")})
         for kernel, dims in {"softmax": SMALL, **LARGE}.items():

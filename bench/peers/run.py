@@ -48,13 +48,11 @@ def sweep(service, case, budget):
 def compare(arguments, case, arrays, seconds):
     """The figures at the case's size, and by label why a peer is missing or wrong. `arrays`: as of tunectl.compare."""
     peers = {name: peer for name, peer in case.peers.items() if name not in arguments.without}
-    dims, sweep_sizes = dict(case.dims), None
-    if case.check and case.check[1] < dims[case.check[0]]:
-        dim, size = case.check
-        sweep_sizes = {dim: [size, dims.pop(dim)]}
-    row = tunectl.compare([case.kernel, *case.also], peers, dtype=case.dtype, device=arguments.device, sweep=sweep_sizes,
-                          rounds=arguments.rounds, leg_seconds=arguments.leg_seconds, warm=arguments.warm,
-                          arrays=arrays, timeout=seconds, **dims)
+    dim, sizes = case.sizes
+    dims = {name: size for name, size in case.dims.items() if name != dim}
+    row = tunectl.compare([case.kernel, *case.also], peers, dtype=case.dtype, device=arguments.device, sweep={dim: sizes},
+                          rounds=arguments.rounds, leg_seconds=arguments.leg_seconds,
+                          peer_seconds=arguments.peer_seconds, warm=arguments.warm, arrays=arrays, timeout=seconds, **dims)
     every = tunectl.figures(row)
     full = [one for one in every if all(one["problem"][dim] == size for dim, size in case.dims.items())]
     wrong = {}
@@ -97,6 +95,7 @@ def run_row(run, arguments, figures, dtypes):
 def measure(arguments, service, out):
     """The number of cases that failed or were left out."""
     ends, told, failed = time.monotonic() + arguments.seconds, set(), 0
+    harness.use_messages_of(service.bin.parent)
     os.environ.update({name: service.env[name] for name in ("TUNE_ADDRESS", "TUNE_STATE_DIR", "TUNE_CACHE_DIR")})
     arrays = "numpy" if service.about_device()["clock"] == "CLOCK_HOST" else "torch"
     for family, case in chosen(arguments):
@@ -141,7 +140,9 @@ def main():
     parser.add_argument("--case", default="", metavar="TEXT", help="only cases with the text in their kernel or problem")
     parser.add_argument("--seconds", type=float, default=1500, help="for all cases together (default %(default)g)")
     parser.add_argument("--budget", default="10s", help="of each problem's sweep; 0: no sweep (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=7, help="of a comparison (default %(default)s)")
+    parser.add_argument("--peer-seconds", type=float, default=90, help="of a peer's turn, its compilation included "
+                        "(default %(default)g)")
+    parser.add_argument("--rounds", type=int, default=5, help="of a comparison (default %(default)s)")
     parser.add_argument("--leg-seconds", type=float, default=0.05, help="kernel time of a turn (default %(default)g)")
     parser.add_argument("--warm", action="store_true", help="leave the caches as the launch before left them")
     parser.add_argument("--without", action="append", default=[], metavar="PEER", help="leave a peer out; repeatable")
