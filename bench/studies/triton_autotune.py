@@ -22,7 +22,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import ROOT, Report, Service, parser_for, spread  # noqa: E402
+from harness import ROOT, Report, Service, parser_for, spread, use_messages_of  # noqa: E402
 
 FOLDER = ROOT / "docs/examples/triton_matmul"
 sys.path[:0] = [str(FOLDER)]
@@ -239,7 +239,7 @@ def main():
         print(json.dumps(PARTS[sys.argv[2]](*json.loads(sys.argv[3]))))
         return
     arguments = parser_for(__doc__).parse_args()
-    os.environ.setdefault("TUNE_PROTO_SET", str(pathlib.Path(arguments.bin).parent / "python/tune.protoset"))
+    use_messages_of(pathlib.Path(arguments.bin).resolve().parent)
     with Service(arguments.bin, arguments.device) as service:
         measure(service, Report(arguments.out))
 
