@@ -14,7 +14,7 @@ constexpr int kHandshakeMs = 10'000;
 void SetLimits(const Limits& limits, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConcurrentStreamsMax);
-  // Clients may ping every minute, also between calls; see docs/architecture.md.
+  // Clients may ping every minute, also between calls.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
