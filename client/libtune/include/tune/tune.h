@@ -13,21 +13,22 @@
  *   tune_answer_free(answer);
  *   tune_close(client);
  *
- * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file. It
- * is found once, by tune_open; no later call waits for anybody but tune_artifact,
- * tune_program_open, tune_misses_wait and tune_watch_look; and tune_close and tune_watch_close,
- * which end the threads that go on for the handle and wait for them. What those ask a daemon is
- * given up at once; a file that one of them reads it reads to the end. Nothing fails because a
- * daemon is away: the answer is then a default and says so. docs/training-jobs.md of the project is
- * the guide.
+ * A client is a snapshot: a set of records that never changes, named by the SHA-256 of its file.
+ * tune_open finds it, once. No call fails because a daemon is away: the answer is then a default
+ * and says so. docs/training-jobs.md of the project is the guide.
  *
- * tune_open alone reads the environment, on its caller's thread. What goes on in the background
- * uses its copy, so a job may set variables later; they are of the next client.
+ * Waiting. Only these later calls wait: tune_artifact, tune_program_open, tune_misses_wait and
+ * tune_watch_look; and tune_close and tune_watch_close, which end the handle's background threads.
+ * These drop a question to a daemon at once, but finish reading a file. No call waits for a lock
+ * that another thread holds while it waits itself, nor for one that was held when the process
+ * forked.
  *
- * Every function is thread-safe, but for a watch's, and throws nothing. None waits for a lock that
- * another thread holds while it waits itself, nor for one that was held when the process forked.
- * Texts are UTF-8, end with a zero, are never NULL unless that is said, and live as long as the
- * handle that they were got from. A handle that is NULL may be closed or freed.
+ * Threads. All functions but a watch's are thread-safe. None throws. tune_open alone reads the
+ * environment, on its caller's thread; background threads use its copy, so variables that a job
+ * sets later apply to its next client.
+ *
+ * Memory. Texts are UTF-8, end with a zero, live as long as the handle that they came from, and are
+ * never NULL unless the function's comment says so. A NULL handle may be closed or freed.
  */
 #ifndef TUNE_TUNE_H_
 #define TUNE_TUNE_H_
@@ -45,23 +46,23 @@
 extern "C" {
 #endif
 
-/* Grows when a function or a field is added. What is there does not change. */
+/* Grows when a function or a field is added. Existing ones do not change. */
 #define TUNE_ABI_VERSION 2
-/* Of the library that is loaded. */
+/* The TUNE_ABI_VERSION of the loaded library. */
 TUNE_API uint32_t tune_abi_version(void);
 
 /* Values do not change; they are gRPC's. */
 typedef enum tune_status {
   TUNE_OK = 0,
-  TUNE_INVALID_ARGUMENT = 3,    /* a mistake of the caller: no such dim, a digest that is none */
-  TUNE_DEADLINE_EXCEEDED = 4,   /* what was waited for takes longer */
+  TUNE_INVALID_ARGUMENT = 3,    /* a mistake of the caller: an unknown dim, a malformed digest */
+  TUNE_DEADLINE_EXCEEDED = 4,   /* the wait took too long */
   TUNE_NOT_FOUND = 5,           /* no record of this very problem; no such artifact */
-  TUNE_RESOURCE_EXHAUSTED = 8,  /* there is no memory */
-  TUNE_FAILED_PRECONDITION = 9, /* several ranks, and no snapshot is named */
+  TUNE_RESOURCE_EXHAUSTED = 8,  /* out of memory or threads */
+  TUNE_FAILED_PRECONDITION = 9, /* several ranks, and no snapshot is pinned */
   TUNE_INTERNAL = 13            /* a defect of the library */
 } tune_status;
 
-/* Why the last call of this thread that failed did so, a sentence. Valid until the next call. */
+/* Why this thread's last failed call failed, a sentence. Valid until the next call. */
 TUNE_API const char* tune_error(void);
 
 /* ---- A snapshot ---- */
@@ -71,35 +72,34 @@ typedef struct tune_client tune_client;
 typedef struct tune_options {
   uint32_t size; /* sizeof(tune_options) of the caller */
   /* "sha256:<64 hex digits>", the path of an exported file, or "latest". NULL: TUNE_SNAPSHOT's,
-   * else the newest. A digest or a path is that one or nothing, never another. */
+   * else the newest. A digest or a path gives that snapshot or none, never another. */
   const char* snapshot;
-  /* Of the daemon: "unix:/path", or "host:port", which is TLS. NULL: TUNE_ADDRESS's, else the
-   * host's. */
+  /* The daemon's address: "unix:/path", or "host:port", which is TLS. NULL: TUNE_ADDRESS's, else
+   * the host's socket. */
   const char* address;
-  /* In seconds: how long the daemon has to answer, where it is asked at all. 0: 0.25. Negative: no
-   * daemon is asked. */
+  /* Seconds that the daemon has to answer, if it is asked. 0: 0.25. Negative: it is not asked. */
   double deadline;
-  /* Is the daemon told what nobody has tuned (see "Misses")? 1: yes. -1: no. 0: where
+  /* Whether to report untuned problems to the daemon (see "Misses"). 1: yes. -1: no. 0: if
    * TUNE_RECORD_MISSES is 1. */
   int record_misses;
 } tune_options;
 
 /* Finds a snapshot: a file, else the node's cache, else the daemon's, else the one beside the
- * library. Without any it is a client that answers with defaults. Options may be NULL.
- * TUNE_INVALID_ARGUMENT: a digest that cannot be one. TUNE_FAILED_PRECONDITION: WORLD_SIZE is above
+ * library. Without any, the client answers with defaults. Options may be NULL.
+ * TUNE_INVALID_ARGUMENT: the digest is malformed. TUNE_FAILED_PRECONDITION: WORLD_SIZE is above
  * one and no snapshot is named, so that ranks might read different ones. */
 TUNE_API tune_status tune_open(const tune_options* options, tune_client** client);
 TUNE_API void tune_close(tune_client* client);
 
-/* "sha256:..." of the snapshot: equal on all ranks that read the same. "" without one. */
+/* The snapshot's digest, "sha256:...": equal on all ranks that read the same. "" without one. */
 TUNE_API const char* tune_client_digest(const tune_client* client);
-/* Grows with every publish of a daemon; 0 without a snapshot. */
+/* The snapshot's number, which grows with every publish of a daemon; 0 without a snapshot. */
 TUNE_API int64_t tune_client_number(const tune_client* client);
 /* "file", "cache", "daemon", "bundled", "none": where the snapshot came from. */
 TUNE_API const char* tune_client_source(const tune_client* client);
-/* What failed while it was looked for, a sentence each. NULL beyond the last. */
+/* Failures of the search for the snapshot, a sentence each. NULL beyond the last. */
 TUNE_API const char* tune_client_note(const tune_client* client, size_t index);
-/* The names of the kernels that it knows, sorted. NULL beyond the last. */
+/* Names of the kernels that the snapshot has, sorted. NULL beyond the last. */
 TUNE_API const char* tune_client_kernel(const tune_client* client, size_t index);
 
 /* ---- A question ---- */
@@ -115,75 +115,75 @@ typedef struct tune_question {
   const char* dtype; /* "bf16", "f32"; NULL: the spec's first */
   /* "NVIDIA H200", "cuda:0", "cpu"; NULL: this process's first GPU, else its CPU */
   const char* device;
-  const tune_dim* dims; /* those not given take the spec's defaults */
+  const tune_dim* dims; /* others take the spec's defaults */
   size_t dim_count;
   int require_exact; /* not 0: TUNE_NOT_FOUND unless this very problem was tuned on this device */
 } tune_question;
 
 typedef struct tune_answer tune_answer;
 
-/* The best known config of a kernel for a problem. TUNE_INVALID_ARGUMENT: the kernel has no such
- * dim or dtype, or a value is out of its bounds. */
+/* Gives the best known config of a kernel for a problem. TUNE_INVALID_ARGUMENT: the kernel has no
+ * such dim or dtype, or a value is out of its bounds. TUNE_NOT_FOUND: require_exact is set and
+ * this very problem was not tuned on the device. */
 TUNE_API tune_status tune_best(const tune_client* client, const tune_question* question,
                                tune_answer** answer);
 TUNE_API void tune_answer_free(tune_answer* answer);
 
-/* Several questions at once: `answers` has room for `count`, at most TUNE_BATCH_MAX, and gets them
- * in the order of the questions, each for tune_answer_free. `questions` is an array whose elements
- * have one `size`. Where one question fails all do: no answer is given, the status is that of the
- * first that failed, and tune_error() begins with its place: "questions[2]: ...". */
+/* Answers several questions. `answers` has room for `count`, at most TUNE_BATCH_MAX, and gets the
+ * answers in the order of the questions, each for tune_answer_free. All elements of `questions`
+ * have the same `size`. If one question fails, no answer is given: the status is that of the first
+ * that failed, and tune_error() begins with its place: "questions[2]: ...". */
 #define TUNE_BATCH_MAX 65536
 TUNE_API tune_status tune_best_batch(const tune_client* client, const tune_question* questions,
                                      size_t count, tune_answer** answers);
 
-/* Field by field, why the answer is the answer: of the `most` records that are most like the
- * question. For tune_free. */
+/* Explains an answer as text, for tune_free: compares the question field by field with the `most`
+ * records that are most like it. */
 TUNE_API tune_status tune_explain(const tune_client* client, const tune_question* question,
                                   size_t most, char** text);
 
 /* ---- Misses ---- */
 
-/* A client that records misses has the daemon tune in the background what it was asked for and
- * nobody had tuned on the device. The question is answered at once with the best there is. A thread
- * of the library's, which handles no signals, collects for two seconds and has tune-fetch tell, for
- * 30 s at most. Each problem is told once by a process, 10000 at most, and tuned once by the
- * daemon, however many ask. What is told is not told again where that fails. Only the process that
- * opened the client tells; a forked child does not. Nor does a client that asks no daemon. */
+/* A miss is a question whose problem nobody tuned on the device. It is answered at once with the
+ * best there is; a client that records misses also reports it, and the daemon tunes it in the
+ * background. A background thread, which handles no signals, collects misses for two seconds and
+ * reports them by tune-fetch, which has 30 s. A process reports each problem once, 10000 at most,
+ * also if that fails. The daemon tunes each once, however many clients report it. Only the process
+ * that opened the client reports; a forked child does not, nor does a client that asks no
+ * daemon. */
 
-/* Has what is waiting told now, for the end of a short program, and waits at most that many
- * seconds, an hour at most. TUNE_OK: there is nothing left. TUNE_DEADLINE_EXCEEDED. */
+/* Reports the queued misses now, for the end of a short program, and waits at most `seconds`, an
+ * hour at most. TUNE_OK: none is left. TUNE_DEADLINE_EXCEEDED: some were still unsent. */
 TUNE_API tune_status tune_misses_wait(const tune_client* client, double seconds);
-/* What became of those that were told by this process to this daemon, a sentence each: "softmax
- * rows=3 cols=5: sweep 12, queued". NULL beyond the last. */
+/* The results of this process's reports to this daemon, a sentence each: "softmax rows=3 cols=5:
+ * sweep 12, queued". NULL beyond the last. */
 TUNE_API const char* tune_misses_note(const tune_client* client, size_t index);
 
 /* ---- A watch ---- */
 
-/* Looks for newer snapshots in a thread of its own, which handles no signals. A client's answers
- * stay as they are: the job is told what is better, and takes it when it says so, between two
- * steps, say. A watch is used by one thread at a time, and may outlive its client. In a forked
- * child it finds nothing. */
+/* Looks for newer snapshots in a thread of its own, which handles no signals. The client's answers
+ * do not change: the job polls for better ones and takes them when it suits it, between two steps,
+ * say. A watch is used by one thread at a time, and may outlive its client. In a forked child it
+ * finds nothing. */
 typedef struct tune_watch tune_watch;
 
-/* `every`: seconds between two looks, 0.1 to 86400; 0: 30. TUNE_RESOURCE_EXHAUSTED: there can be no
- * more threads. */
+/* `every`: seconds between two looks, 0.1 to 86400; 0: 30. TUNE_RESOURCE_EXHAUSTED: no
+ * thread can be started. */
 TUNE_API tune_status tune_watch_open(const tune_client* client, double every, tune_watch** watch);
-/* Of those questions that were asked of the client, how many the newest snapshot answers better, as
- * far as is known. Waits for nobody. What the functions below say is of the last poll, look or
- * take.
- */
+/* Returns how many of the client's questions the newest known snapshot answers better. Does not
+ * wait. The functions below are about the last poll, look or take. */
 TUNE_API size_t tune_watch_poll(tune_watch* watch);
-/* The same, having looked now: it may wait some seconds for the daemon. `count` may be NULL. */
+/* Looks now, then does the same. It may wait 10 s for the daemon. `count` may be NULL. */
 TUNE_API tune_status tune_watch_look(tune_watch* watch, size_t* count);
-/* Of the snapshot that has the better answers: what rank 0 hands to the others, which then all
- * tune_open it at one step. "" where nothing is better. */
+/* The digest of the snapshot with the better answers. Rank 0 hands it to the others, and all
+ * tune_open it at the same step. "" if no answer is better. */
 TUNE_API const char* tune_watch_digest(const tune_watch* watch);
-/* What was answered and what would be, each for tune_answer_free. TUNE_NOT_FOUND: there is none of
- * that index. */
+/* A question's present and better answer, each for tune_answer_free. TUNE_NOT_FOUND: the index is
+ * beyond the last. */
 TUNE_API tune_status tune_watch_better(const tune_watch* watch, size_t index, tune_answer** before,
                                        tune_answer** after);
-/* A client of the newest snapshot, to ask from here on; the watch goes on for it. The old one is
- * still the caller's to close. TUNE_NOT_FOUND: nothing is better. */
+/* Gives a client of the newest snapshot, for later questions; the watch goes on for it. The caller
+ * still closes the old client. TUNE_NOT_FOUND: no answer is better. */
 TUNE_API tune_status tune_watch_take(tune_watch* watch, tune_client** client);
 TUNE_API void tune_watch_close(tune_watch* watch);
 
@@ -199,7 +199,7 @@ typedef enum tune_match {
 
 TUNE_API tune_match tune_answer_match(const tune_answer* answer);
 TUNE_API const char* tune_answer_match_name(const tune_answer* answer); /* "exact", "default" */
-/* One sentence: which field differed, and what was used instead. */
+/* Why it answers, a sentence: which field differed, and what was used instead. */
 TUNE_API const char* tune_answer_reason(const tune_answer* answer);
 
 /* The config: its params in the spec's order. */
@@ -219,13 +219,13 @@ typedef struct tune_param {
 TUNE_API size_t tune_answer_param_count(const tune_answer* answer);
 /* TUNE_INVALID_ARGUMENT: beyond the last. */
 TUNE_API tune_status tune_answer_param(const tune_answer* answer, size_t index, tune_param* param);
-/* `fallback` where the answer has no param of that name and kind. */
+/* Each returns `fallback` if the answer has no param of that name and kind. */
 TUNE_API int64_t tune_answer_integer(const tune_answer* answer, const char* param,
                                      int64_t fallback);
 TUNE_API const char* tune_answer_text(const tune_answer* answer, const char* param,
                                       const char* fallback);
 
-/* What was asked for, defaults filled in. */
+/* The question, with the defaults filled in. */
 TUNE_API const char* tune_answer_kernel(const tune_answer* answer);
 TUNE_API const char* tune_answer_device(const tune_answer* answer); /* its name */
 TUNE_API const char* tune_answer_target(const tune_answer* answer); /* "sm_90a", "cpu" */
@@ -242,12 +242,12 @@ typedef struct tune_record {
   double latency_ns_high;
   const char* confidence; /* "confirmed", "tied", "noisy" */
   const char* evidence;   /* the digest of the measurement */
-  const char* artifact;   /* the digest of what the config was compiled to; "": none is kept */
+  const char* artifact;   /* the digest of the binary's file; "": none is kept */
 } tune_record;
 TUNE_API void tune_answer_record(const tune_answer* answer, tune_record* record);
-/* What the config is expected to lose against the best there would be (docs/lookup.md). */
+/* The expected loss of the config against the best possible one (docs/lookup.md). */
 typedef enum tune_basis {
-  TUNE_BASIS_NOTHING = 0,    /* nothing was measured that says anything */
+  TUNE_BASIS_NOTHING = 0,    /* no measurement helps */
   TUNE_BASIS_MEASURED = 1,   /* this very problem was tuned on this device */
   TUNE_BASIS_NEIGHBOURS = 2, /* other shapes were tuned on this device */
   TUNE_BASIS_SIBLING = 3     /* shapes were tuned on another device of the target */
@@ -259,27 +259,28 @@ typedef struct tune_expectation {
   double loss_high;
 } tune_expectation;
 TUNE_API void tune_answer_expectation(const tune_answer* answer, tune_expectation* expectation);
-/* As of its client. */
+/* The digest and the source of the client's snapshot. */
 TUNE_API const char* tune_answer_snapshot(const tune_answer* answer);
 TUNE_API const char* tune_answer_source(const tune_answer* answer);
 
 /* ---- An artifact ---- */
 
-/* The file of an artifact (docs/artifacts.md): its launch facts and its binaries. From the folder
- * beside the snapshot's file, the node's cache, or the daemon, within the deadline. It is native
- * code, so it is taken only where nobody but this user, root and TUNE_DAEMON_USER can have put it,
- * and its bytes have the digest. TUNE_NOT_FOUND: it is nowhere to be had. `data` for tune_free. */
+/* Gets the file of an artifact (docs/artifacts.md), its launch facts and its binaries, from the
+ * folder beside the snapshot's file, the node's cache, or the daemon, within the deadline. It is
+ * native code, so it is taken only from places where no user but this one, root and
+ * TUNE_DAEMON_USER can write, and its bytes must have the digest. TUNE_NOT_FOUND: no source has
+ * it. `data` is for tune_free. */
 TUNE_API tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
                                    size_t* bytes);
 
 /* ---- A program: an artifact's launches ---- */
 
-/* What an artifact's file says of its launches, one step after the other, for cuModuleLoadData and
- * cuLaunchKernelEx (or dlopen, on the CPU device). Immutable; what it gives lives as long as it. */
+/* The launches of an artifact's file, step by step, for cuModuleLoadData and cuLaunchKernelEx (or
+ * dlopen, on the CPU device). Immutable. All pointers from it live as long as it does. */
 typedef struct tune_program tune_program;
 
-/* Gets the artifact, as tune_artifact, and reads it. TUNE_INVALID_ARGUMENT: it is of another
- * version. */
+/* Gets the artifact, as tune_artifact, and reads it. TUNE_INVALID_ARGUMENT: its version is
+ * unknown. */
 TUNE_API tune_status tune_program_open(const tune_client* client, const char* digest,
                                        tune_program** program);
 TUNE_API void tune_program_close(tune_program* program); /* NULL is fine */
@@ -294,13 +295,13 @@ typedef struct tune_step {
   uint32_t shared_bytes; /* dynamic; above 48 KiB the function's attribute must allow it */
   int cooperative;
   int programmatic_dependent_launch;
-  /* Not 0: blocks walk over the work, and grid[0] is the most of them. Launch no more than the
-   * device runs at once (cuOccupancyMaxActiveClusters): others would wait for their end. */
+  /* Not 0: blocks walk over the work, and grid[0] is an upper bound. Launch no more than the device
+   * runs at once (cuOccupancyMaxActiveClusters): further ones would wait for their end. */
   int resident;
   size_t arg_count;  /* of parameters */
   size_t zero_count; /* of buffers that are set to zero before the launch */
 } tune_step;
-/* TUNE_NOT_FOUND: there is none of that index. */
+/* TUNE_NOT_FOUND: the index is beyond the last. */
 TUNE_API tune_status tune_program_step(const tune_program* program, size_t index, tune_step* step);
 
 typedef enum tune_arg_kind {
@@ -327,10 +328,10 @@ typedef struct tune_arg {
   int64_t swizzle_bytes; /* 0: none */
   int64_t l2_promotion_bytes;
 } tune_arg;
-/* The parameters of a step, in their order. */
+/* A parameter of a step, in their order. */
 TUNE_API tune_status tune_program_arg(const tune_program* program, size_t step, size_t index,
                                       tune_arg* arg);
-/* The buffers that are set to zero before a step. */
+/* A buffer that is set to zero before a step. */
 TUNE_API tune_status tune_program_zero(const tune_program* program, size_t step, size_t index,
                                        tune_arg* arg);
 
@@ -339,7 +340,7 @@ typedef struct tune_symbol {
   const char* variable; /* as the binary calls it, for cuModuleGetGlobal */
   const void* binary;
   size_t binary_bytes;
-  tune_arg buffer; /* whose bytes it gets */
+  tune_arg buffer; /* its value */
 } tune_symbol;
 TUNE_API tune_status tune_program_symbol(const tune_program* program, size_t index,
                                          tune_symbol* symbol);

@@ -6,7 +6,7 @@
 //   auto tuned = client.Best("softmax", {{"rows", 4096}, {"cols", 1024}});
 //   int64_t threads = tuned.Integer("ROW_THREADS", 128);
 //
-// Nothing throws unless a mistake of the caller has to be told: tune::Error.
+// Calls throw tune::Error for the statuses of tune.h, which are mistakes of the caller.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +86,7 @@ struct Options {
   std::string snapshot;                    // empty: TUNE_SNAPSHOT's
   std::string address;                     // empty: TUNE_ADDRESS's
   double deadline = 0;                     // in seconds; 0: 0.25; negative: no daemon is asked
-  std::optional<bool> record_misses = {};  // nothing: where TUNE_RECORD_MISSES is 1
+  std::optional<bool> record_misses = {};  // nullopt: if TUNE_RECORD_MISSES is 1
 };
 
 struct Question {
@@ -133,7 +133,8 @@ class Client {
               const std::string& dtype = "", const std::string& device = "") const {
     return Best(Question{kernel, dims, dtype, device});
   }
-  // In the order of the questions. tune::Error names the one that failed: "questions[2]: ...".
+  // Answers in the order of the questions. tune::Error names a question that failed:
+  // "questions[2]: ...".
   std::vector<Answer> BestBatch(const std::vector<Question>& questions) const {
     std::vector<Plain> plain(questions.begin(), questions.end());
     std::vector<tune_question> array;
@@ -151,7 +152,7 @@ class Client {
     const std::unique_ptr<char, decltype(&tune_free)> owned(text, tune_free);
     return text;
   }
-  // False: the daemon was not told of all misses in so many seconds.
+  // Reports the queued misses. Returns false if some were still unsent after `seconds`.
   bool WaitForMisses(double seconds) const {
     const tune_status status = tune_misses_wait(get(), seconds);
     if (status != TUNE_DEADLINE_EXCEEDED) Check(status);
@@ -166,7 +167,7 @@ class Client {
     const std::unique_ptr<void, decltype(&tune_free)> owned(data, tune_free);
     return std::string(static_cast<const char*>(data), bytes);
   }
-  // The same, read: its launches, by tune_program_step and tune_program_arg.
+  // An artifact's launches, for tune_program_step and tune_program_arg.
   std::unique_ptr<const tune_program, ProgramCloser> Program(const std::string& digest) const {
     tune_program* program = nullptr;
     Check(tune_program_open(get(), digest.c_str(), &program));
@@ -218,8 +219,8 @@ struct Better {
   Answer after;
 };
 
-// Tells a job that something better exists, and takes it when the job says so. Used by one thread
-// at a time.
+// Finds newer snapshots with better answers, which the job takes when it suits it. Used by one
+// thread at a time.
 //
 //   tune::Watch watch(client);
 //   ...
@@ -233,15 +234,15 @@ class Watch {
     watch_.reset(watch);
   }
 
-  // How many answers are known to be better in the newest snapshot. Waits for nobody.
+  // Returns how many answers are known to be better in the newest snapshot. Does not wait.
   size_t Poll() { return tune_watch_poll(get()); }
-  // The same, having looked now.
+  // Looks for a newer snapshot first, which may take 10 s.
   size_t Look() {
     size_t count = 0;
     Client::Check(tune_watch_look(get(), &count));
     return count;
   }
-  // As of the last poll or look: what they are, and which snapshot has them.
+  // The better answers, and the snapshot that has them, as of the last poll or look.
   std::vector<Better> better() const {
     std::vector<Better> all;
     tune_answer* before = nullptr;
@@ -252,7 +253,7 @@ class Watch {
     return all;
   }
   std::string digest() const { return tune_watch_digest(get()); }
-  // A client of that snapshot, for which the watch goes on; nothing: nothing is better.
+  // A client of that snapshot, for which the watch goes on; nullopt if no answer is better.
   std::optional<Client> Take() {
     tune_client* client = nullptr;
     const tune_status status = tune_watch_take(get(), &client);

@@ -8,8 +8,8 @@
     print(tuned.reason)
 
 The first call finds a snapshot: TUNE_SNAPSHOT's, else the newest that the host's daemon has written,
-else the node cache's, else the daemon's over gRPC, else one that the package bundles. All further calls
-are answered from it: no call waits for a daemon again, tunes, or throws because nobody is there.
+else the node cache's, else the daemon's over gRPC, else one that the package bundles. Later calls are
+answered from it: none waits for a daemon, tunes, or raises because no daemon answers.
 
 Importing this imports the standard library only. docs/training-jobs.md is the guide.
 """
@@ -42,16 +42,16 @@ def open(snapshot: Union[str, os.PathLike[str], None] = None, *, deadline: float
     """Finds a snapshot and makes it the one that this process answers from.
 
     snapshot  "sha256:<64 hex digits>", the path of an exported file, the number of one of this host's,
-              or "latest"; by default TUNE_SNAPSHOT's. One that is named is that one or nothing, never
+              or "latest"; by default TUNE_SNAPSHOT's. A named snapshot gives that one or none, never
               another.
-    deadline  seconds that the daemon has to answer, where it is asked at all
+    deadline  seconds that the daemon has to answer, if it is asked
     address   of the daemon, "unix:/path" or "host:port" (TLS); by default TUNE_ADDRESS, else the host's
     record_misses  have the daemon tune in the background what no record answers exactly; by default
-              only where TUNE_RECORD_MISSES is 1
+              only if TUNE_RECORD_MISSES is 1
 
-    Never raises because something is missing: the client then answers with defaults, and its `notes`
-    say why. ValueError: a digest that cannot be one. UnpinnedError: WORLD_SIZE is above one and no
-    snapshot is named.
+    Does not raise if a snapshot or daemon is missing: the client then answers with defaults, and its
+    `notes` say why. ValueError: the digest is malformed. UnpinnedError: WORLD_SIZE is above one and no
+    snapshot is pinned.
     """
     return use(open_client(snapshot, deadline, address, record_misses))
 
@@ -59,13 +59,13 @@ def open(snapshot: Union[str, os.PathLike[str], None] = None, *, deadline: float
 def best(kernel: str, *, dtype: object = None, device: object = None,
          default: Optional[Mapping[str, Value]] = None, require_exact: bool = False,
          **dims: int) -> Answer:
-    """The best known config of a kernel for a problem, and why it is the answer.
+    """Returns the best known config of a kernel for a problem, and why it is the answer.
 
-    dims           the kernel's, as its spec names them; those not given take its defaults
+    dims           the kernel's, as its spec names them; others take its defaults
     dtype          "bf16", or torch's or numpy's; by default the spec's first
     device         a name ("NVIDIA H200"), an id ("cuda:0", "cpu"), or torch's; by default this process's
                    first GPU, else its CPU
-    default        the config to answer with where no record fits, instead of the spec's
+    default        the config to answer with if no record fits, instead of the spec's
     require_exact  raise NoExactRecord unless this very problem was tuned on this device
 
     ValueError: the kernel has no such dim or dtype, or the value is out of its bounds.
@@ -75,36 +75,37 @@ def best(kernel: str, *, dtype: object = None, device: object = None,
 
 
 async def best_async(kernel: str, **question: Any) -> Answer:
-    """best, without keeping an event loop waiting while the snapshot is being found."""
+    """Does the same as best, without blocking an event loop while the snapshot is being found."""
     import asyncio
 
     return await asyncio.to_thread(best, kernel, **question)
 
 
 def best_many(questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
-    """An answer to each question, which is best's arguments by name, "kernel" among them.
+    """Answers several questions from one snapshot. A question is a mapping of best's arguments, with "kernel".
 
-    best_many([{"kernel": "rope", "seq": n} for n in (512, 1024)]): all are of one snapshot.
-    TypeError: one is no mapping, or names no kernel.
+        best_many([{"kernel": "rope", "seq": n} for n in (512, 1024)])
+
+    TypeError: a question is no mapping, or names no kernel.
     """
     return current().best_many(questions)
 
 
 def explain(kernel: str, *, most: int = 5, **question: Any) -> Explanation:
-    """Field by field, why the answer is the answer: best's arguments. print() it.
+    """Explains, field by field, why best gives its answer. Takes best's arguments; print() the result.
 
-    most  how many records are compared with the question, the most alike first
+    most  number of records that are compared with the question, the most alike first
     """
     return current().explain(kernel, most=most, **question)
 
 
 def watch(*, every: float = 30.0, tell: Optional[Callable[[Sequence[Better]], Any]] = None) -> Watch:
-    """Looks for something better than what this process was answered, in a thread of its own.
+    """Looks, in a thread of its own, for snapshots with better answers to the questions of this process.
 
     every  seconds between two looks
     tell   called with the pairs of answers, before and after, by that thread
 
-    Nothing changes until `Watch.take`, so a job takes it where that suits it.
+    Answers do not change until the job calls `Watch.take`.
     """
     from ._watch import Watch
 
@@ -114,26 +115,26 @@ def watch(*, every: float = 30.0, tell: Optional[Callable[[Sequence[Better]], An
 def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
            gradient: Union[Callable[..., Any], int, None] = None,
            scalars: Optional[Mapping[str, float]] = None, **dims: int) -> TunedKernel:
-    """A tuned kernel as a function of tensors: the binary that the sweep measured, launched as it was.
+    """Makes a function of tensors that launches the binary which the sweep measured.
 
     fallback  the framework's own function of the same inputs. It runs, and a note says why, if there is no
               record of these very sizes, no artifact or no device, or if the tuned binary cannot give what
-              the fallback does, such as a gradient that nothing tuned gives. It may return None for an
-              output that nobody reads. None: such a call raises LookupError
+              the fallback does, such as a gradient without a tuned kernel. It may return None for an
+              output that nobody reads. With fallback=None such a call raises LookupError
     gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs. It
               gets the scalars of the call as scalars=, if it has a parameter of that name.
-              By default the kernel's own backward kernel, where that is tuned for these sizes. A whole
+              By default the kernel's own backward kernel, if that is tuned for these sizes. A whole
               number is the dim of that name, which cross_entropy has
-    scalars   values of the spec's scalars that are floats, by name, such as {"rate": 1e-3}; a call may give
-              others. gemm's alpha and all of adamw's must be given. By default those of the spec, which are
-              those of the measurement. The fallback gets them by keyword
-    dims      those that the shapes of the inputs do not tell, such as a mode
+    scalars   values of the spec's scalars that are floats, by name, such as {"rate": 1e-3}; a call may
+              override them. gemm's alpha and all of adamw's must be given. By default the spec's, with which
+              the kernel was measured. The fallback gets them by keyword
+    dims      those that the shapes of the inputs do not determine, such as a mode
 
         softmax = tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))
         y = softmax(x)
 
-    Never raises because a daemon is away, and waits for none longer than the deadline of `open`. It keeps
-    the snapshot of its first call, whatever is opened later.
+    Does not raise if a daemon is away, and waits for one no longer than the deadline of `open`. The function
+    keeps the snapshot of its first call, whatever is opened later.
     docs/training-jobs.md says what is trusted.
     """
     from ._callable import TunedKernel
@@ -151,28 +152,28 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
             leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
             arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> dict[str, Any]:
-    """Kernels and Python functions of the same meaning, measured by turns in one run of a daemon.
+    """Measures kernels and Python functions that compute the same, by turns in one run of a daemon.
 
-    kernels  names of the catalogue or paths of specs, "label=..." if wanted; the first says the
-             problem, its inputs and what is right
-    peers    functions by label, each at the top of a module. Their parameters are called as the
+    kernels  names of the catalogue or paths of specs, "label=..." if wanted; the first determines the
+             problem, its inputs and the right results
+    peers    functions by label, each at the top of a module. Their parameters have the names of the
              first kernel's args and dims. They return its outputs: one, a tuple in the order of the
-             args, or a dict; or None where they wrote into the output arrays they were given. Outputs of
-             integers are integers within their type's bounds: nothing is rounded. A `Peer` prepares
+             args, or a dict; or None if they wrote into the output arrays that they got. Outputs of
+             integer types are integers within the type's bounds; they are not rounded. A `Peer` prepares
              itself before it is timed; `gradient(f)` is the backward pass of f alone. A parameter
              `stream` is the handle of the CUDA stream on which the peer is timed
     sweep    sizes of one dim: {"seq": [512, 1024, 2048]}
     rounds, leg_seconds, warm, default, seed  as `tunectl compare`; default: the specs' configs
-    peer_seconds  after which a peer's turn ends and the peer leaves; by default 295, and at most
+    peer_seconds  after which a peer's turn ends and the peer leaves (at most 295, the default)
     arrays   "torch", "numpy" or "buffers" (memoryviews): what peers take; by default the first that
              is installed. On a GPU torch
-    progress called with what is being done, in words
+    progress called with a sentence on the present step
 
-    The result is the comparison as a row, with `problems` and their `kernels`, of which `figures` makes
-    a flat list; `tunectl compare show ID` and `tunectl report compare ID` show it, too. Needs the
-    `rpc` extra and a daemon on this host.
-    A peer that raises, or differs, is told in the row. DaemonError: the daemon is away, or refuses.
-    A script guards itself with `if __name__ == "__main__"`, since each peer has a process of its own.
+    Returns the comparison as a row, with `problems` and their `kernels`, of which `figures` makes a flat
+    list; `tunectl compare show ID` and `tunectl report compare ID` show it, too. Needs the `rpc` extra and
+    a daemon on this host. The row says which peers raised or gave other results. DaemonError: the daemon is
+    away, or refuses. A script guards itself with `if __name__ == "__main__"`, since each peer has a process
+    of its own.
     """
     from . import _compare
 
@@ -183,7 +184,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
 
 
 def figures(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What `compare` returned as a flat list for JSON: a dict for each kernel and peer on each problem.
+    """Returns what `compare` returned as a flat list for JSON: a dict for each kernel and peer on each problem.
 
     ratio, ratio_low, ratio_high  time over the first kernel's with its 95 % interval, of n rounds
     time_ns, time_low_ns, time_high_ns, clock, cache_mode, config  what was measured, and how
@@ -195,7 +196,7 @@ def figures(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def digest() -> str:
-    """Of the snapshot that this process answers from: print it on every rank. "" without one."""
+    """Returns the digest of this process's snapshot; print it on every rank. "" without one."""
     return current().digest
 
 
