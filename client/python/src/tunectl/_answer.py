@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a look-up answers."""
+"""The answer of a look-up."""
 from __future__ import annotations
 
 import time
@@ -47,10 +47,10 @@ class Answer(Mapping[str, Value]):
 
     match     "exact", "bucketed", "nearest", "other_device", or "default": no record fits
     reason    one sentence: which field differed, and what was used instead
-    kernel, device, target, dims, dtype    what was asked for, defaults filled in
-    driver    of the device; "" where it is not known
-    launches  what the config launches for this problem, in the order it runs: each with `grid`, `block` and
-              `cluster` (x, y, z) and `shared_bytes`; empty where only the compiler knows
+    kernel, device, target, dims, dtype    the question, with the defaults filled in
+    driver    of the device; "" if it is not known
+    launches  the launches of the config for this problem, in the order in which they run: each has `grid`,
+              `block` and `cluster` (x, y, z) and `shared_bytes`; empty if only the compiler knows
     latency_ns, latency_ns_low, latency_ns_high    of the record: median and its 95 % interval, in
               nanoseconds; 0 for a default
     expectation    what the config is expected to lose against the best there would be, the band that nine of
@@ -59,9 +59,9 @@ class Answer(Mapping[str, Value]):
     record    the number of the record that answers; 0 for a default
     published_unix_ms    of the record; 0 for a default
     evidence  the digest of the record's measurement, "sha256:..."; "" for a default
-    artifact  the digest of what the config was compiled to, for this very problem; "" if none is kept
+    artifact  the digest of the binary's file, for this very problem; "" if none is kept
     snapshot  the digest of the snapshot that answered; "" without one
-    source    where that came from: "file", "cache", "daemon", "bundled", "none"
+    source    where the snapshot came from: "file", "cache", "daemon", "bundled", "none"
     """
 
     __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype", "driver", "_plan",
@@ -118,7 +118,7 @@ class Answer(Mapping[str, Value]):
 
     @property
     def config(self) -> Mapping[str, Value]:
-        """The config alone; empty where nothing is known of the kernel."""
+        """The config alone; empty if the kernel is unknown."""
         return self._config  # type: ignore[attr-defined,no-any-return]
 
     @property
@@ -129,7 +129,7 @@ class Answer(Mapping[str, Value]):
 
     @property
     def age_seconds(self) -> Optional[float]:
-        """Since the record was published; None for a default."""
+        """Seconds since the record was published; None for a default."""
         if not self.published_unix_ms:
             return None
         return max(0.0, time.time() - self.published_unix_ms / 1000)

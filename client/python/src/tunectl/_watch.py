@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells a job that something better exists than what it was answered, and takes it when the job says so."""
+"""Finds newer snapshots that answer a job's questions better, which the job takes when it suits it."""
 from __future__ import annotations
 
 import math
@@ -81,15 +81,14 @@ class Watch:
 
     @property
     def digest(self) -> str:
-        """Of the snapshot that has it: what rank 0 hands to the others. "" where there is nothing better."""
+        """The digest of the snapshot with the better answers, for rank 0 to hand to the others. "" without any."""
         with self._lock:
             return self._newest.digest if self._newest is not None and self._better else ""
 
     def take(self) -> bool:
-        """From here on this process answers from the newest snapshot; False: there is nothing better.
+        """Makes this process answer from the newest snapshot. Returns False if no answer is better.
 
-        What has an answer already keeps it: a tunectl.kernel launches the binaries of the snapshot of its first
-        call, so make a new one for the newer ones.
+        A tunectl.kernel keeps the snapshot and the binaries of its first call; make a new one to use newer ones.
         """
         with self._lock:
             if self._newest is None or not self._better:
@@ -99,7 +98,7 @@ class Watch:
             return True
 
     def look(self) -> tuple[Better, ...]:
-        """Now, instead of when it is time."""
+        """Looks now, and returns the better answers."""
         return self._look(0.0)
 
     def _look(self, fresh: float) -> tuple[Better, ...]:

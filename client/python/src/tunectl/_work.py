@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a notebook does with a daemon: submit sweeps, see jobs, read results as rows.
+"""Calls of a daemon for notebooks: submit sweeps, list jobs, read results as rows.
 
-These calls need the `rpc` extra, and unlike look-ups they raise: DaemonError, with gRPC's `code`, where
-the daemon does not answer or refuses.
+They need the `rpc` extra. Unlike look-ups they raise if the daemon does not answer or refuses: DaemonError,
+with gRPC's `code`. `address` is the daemon's, by default TUNE_ADDRESS or the host's; `timeout` is in seconds.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Rows(list[dict[str, Any]]):
     """Plain dicts, the newest first; in a notebook with pandas they show as a table."""
 
     def to_pandas(self) -> Any:
-        """A DataFrame; ImportError where pandas is not installed."""
+        """Returns a DataFrame. ImportError: pandas is not installed."""
         try:
             import pandas
         except ImportError as error:
@@ -50,7 +50,7 @@ Work = Union[Mapping[str, Any], int, str]
 
 
 def _named(work: Work) -> tuple[str, int]:
-    """What it is, "job" or "sweep", and its number. TypeError, ValueError: it is none of what Work says."""
+    """Returns "job" or "sweep", and the number. TypeError, ValueError: the work has none of the forms of Work."""
     kind: str = "sweep"
     number: Any = work
     if isinstance(work, Mapping):
@@ -68,7 +68,7 @@ def _named(work: Work) -> tuple[str, int]:
 
 
 def _sweep_id(daemon: _rpc.Connection, work: Work) -> int:
-    """The number of a sweep, of a job's too. DaemonError, NOT_FOUND: there is no such job, or it is no sweep."""
+    """Returns the number of a sweep or of a job's sweep. DaemonError, NOT_FOUND: no such job, or it is no sweep."""
     kind, number = _named(work)
     if kind == "sweep":
         return number
@@ -79,14 +79,14 @@ def _sweep_id(daemon: _rpc.Connection, work: Work) -> int:
 
 
 def _job_id(daemon: _rpc.Connection, work: Work) -> int:
-    """The number of a job, of a sweep's too."""
+    """Returns the number of a job or of a sweep's job."""
     kind, number = _named(work)
     return number if kind == "job" else int(daemon.call("SweepService", "GetSweep", sweep_id=number).job_id)
 
 
 def jobs(*, limit: int = 20, unfinished: bool = False, address: Optional[str] = None,
          timeout: float = _TIMEOUT_SECONDS) -> Rows:
-    """All work for devices: sweeps, gates, profiles, ... As `tunectl job list`."""
+    """Lists jobs of every kind, newest first, as `tunectl job list` does."""
     with _connect(address, timeout) as daemon:
         answer = daemon.call("JobService", "ListJobs", limit=limit, unfinished=unfinished)
     return Rows(_rpc.as_rows(answer.jobs))
@@ -94,17 +94,17 @@ def jobs(*, limit: int = 20, unfinished: bool = False, address: Optional[str] = 
 
 def sweeps(*, limit: int = 20, address: Optional[str] = None,
            timeout: float = _TIMEOUT_SECONDS) -> Rows:
-    """The sweeps, with what they found. As `tunectl sweep list`."""
+    """Lists sweeps with their results, newest first, as `tunectl sweep list` does."""
     with _connect(address, timeout) as daemon:
         answer = daemon.call("JobService", "ListJobs", limit=limit, kind="JOB_KIND_SWEEP", with_results=True)
         return Rows(_rpc.as_rows(sweep for job in answer.jobs for sweep in _rpc.unpacked(job.results, "Sweep")))
 
 
 def trials(sweep: Work, *, address: Optional[str] = None, timeout: float = 60.0) -> Rows:
-    """All trials of a sweep, in the order in which they ended: config, outcome, measurement.
+    """Returns all trials of a sweep: config, outcome, measurement.
 
-    sweep  its row or its job's, its number, or "sweep:7", "job:9"; so for `wait` and `cancel`
-    DaemonError with code NOT_FOUND: there is no such sweep.
+    sweep  its row, its job's row, its number, "sweep:7" or "job:9"; `wait` and `cancel` take the same
+    DaemonError with code NOT_FOUND: no such sweep.
     """
     with _connect(address, timeout) as daemon:
         sweep_id = _sweep_id(daemon, sweep)
@@ -112,7 +112,7 @@ def trials(sweep: Work, *, address: Optional[str] = None, timeout: float = 60.0)
 
 
 def records(kernel: str = "", *, address: Optional[str] = None, timeout: float = _TIMEOUT_SECONDS) -> Rows:
-    """The best known configs, of one kernel or of all. As `tunectl record list`."""
+    """Lists the best known configs, of one kernel or of all, as `tunectl record list` does."""
     found: list[Any] = []
     with _connect(address, timeout) as daemon:
         while True:
@@ -124,7 +124,7 @@ def records(kernel: str = "", *, address: Optional[str] = None, timeout: float =
 
 def cancel(sweep: Work, *, address: Optional[str] = None,
            timeout: float = _TIMEOUT_SECONDS) -> dict[str, Any]:
-    """Ends a sweep of one's own, or a job, and returns it as it is then; its trials are kept."""
+    """Ends a sweep or a job of the caller's and returns its row at the end; its trials are kept."""
     kind, number = _named(sweep)
     with _connect(address, timeout) as daemon:
         job = daemon.call("JobService", "CancelJob", job_id=_job_id(daemon, sweep))
@@ -133,7 +133,7 @@ def cancel(sweep: Work, *, address: Optional[str] = None,
 
 
 def _source_of(spec: str) -> Any:
-    """A kernel's spec with the files that it names, as a message."""
+    """Reads a kernel's spec and the files that it names into a message."""
     text, files = _kernel_folder.read_kernel(spec)
     source = _rpc.message("KernelSource")(spec_name=os.path.basename(spec), spec_text=text)
     for name, data in files.items():
@@ -153,7 +153,7 @@ def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int =
            seconds: float = 0.0, strategy: str = "", seed: int = 0, background: bool = False,
            idempotency_key: str = "", address: Optional[str] = None,
            timeout: float = _TIMEOUT_SECONDS, **dims: int) -> dict[str, Any]:
-    """Asks the daemon for a sweep and returns it as a row; `wait` follows it.
+    """Submits a sweep and returns its row at once; `wait` follows it.
 
     kernel  a name of the catalogue, or the path of a spec (.textproto)
     trials, seconds  the budget; 0: no limit
@@ -176,10 +176,10 @@ def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int =
 
 def wait(sweep: Work, *, timeout: float = 3600.0, address: Optional[str] = None,
          progress: Union[bool, Callable[[dict[str, Any]], None]] = False) -> dict[str, Any]:
-    """Follows a sweep to its end and returns it as it is then.
+    """Follows a sweep to its end and returns its row at the end.
 
-    progress  True: shows a bar, in a notebook or a terminal. A function: is called with the sweep as
-              a row, a few times a second at most
+    progress  True: shows a bar, in a notebook or a terminal. A function: is called with the sweep's
+              row, a few times a second at most
     DaemonError with code DEADLINE_EXCEEDED after `timeout` seconds: the sweep goes on.
     """
     last: dict[str, Any] = {}

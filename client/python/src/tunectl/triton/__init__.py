@@ -7,9 +7,9 @@
     @triton.jit
     def kernel(x, y, n, BLOCK: tl.constexpr): ...
 
-A key that a snapshot has a record of is launched with the record's config. Of any other the first config
-is launched, and the service is asked to tune it: nothing is tuned in this process. Where there is no
-service Triton's own autotuner does what it always did. docs/triton-autotune.md is the guide.
+A key with a record is launched with the record's config. Any other key is launched with the first config,
+and the service is asked to tune it: nothing is tuned in this process. Without a service Triton's own
+autotuner does its usual work. docs/triton-autotune.md is the guide.
 """
 from __future__ import annotations
 
