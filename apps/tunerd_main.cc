@@ -53,7 +53,7 @@ void AwaitStop(const sigset_t& signals, tune::server::Server& server) {
   spdlog::info("stopping: {}", strsignal(received));
 }
 
-// What is freed goes back to the system: large blocks at once, and few threads keep some for
+// Returns freed memory to the system: large blocks at once, and only few threads keep some for
 // themselves.
 void BoundFreedMemory() {
 #ifdef __GLIBC__

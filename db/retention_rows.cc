@@ -95,7 +95,7 @@ absl::StatusOr<Pruned> PruneSome(Connection& connection, const PruneFilter& filt
       "AND finished_unix_ms < ?2 AND (?3 = '' OR owner = ?3) AND ("
       "id IN (SELECT job_id FROM sweep WHERE id < (SELECT max(id) FROM sweep)) OR "
       "id IN (SELECT job_id FROM gate_run WHERE id < (SELECT max(id) FROM gate_run)) OR "
-      // Of kinds without tables of their own.
+      // Kinds without tables of their own.
       "(kind IN (3, 4, 6, 7) AND id IN (SELECT job_id FROM job_end)) OR "
       "id IN (SELECT job_id FROM comparison WHERE id < (SELECT max(id) FROM comparison))) "
       "ORDER BY id LIMIT ?4");

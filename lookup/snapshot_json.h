@@ -45,7 +45,7 @@ std::string KernelOfGrid(const Json& json);
 absl::StatusOr<SnapshotGrid> ReadGrid(const Json& json);
 absl::StatusOr<SnapshotRecord> ReadRecord(const Json& json);
 
-// The same of a record's line. As a daemon lays them out, that needs no JSON of the whole.
+// Reads a record's line. For a line as a daemon writes it, this parses no JSON of the whole.
 // DATA_LOSS: it is no JSON at all.
 absl::StatusOr<SnapshotRecord> ReadRecordLine(absl::string_view line);
 

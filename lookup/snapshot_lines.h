@@ -28,7 +28,7 @@ struct SnapshotLines {
   LinesByKernel by_kernel;
 };
 
-// Nothing: it is not laid out so.
+// Returns nullopt if the file has another layout.
 std::optional<SnapshotLines> SplitSnapshot(absl::string_view data);
 
 // Adds what another file says. A kernel that both describe is as the first has it.

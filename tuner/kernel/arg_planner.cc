@@ -150,7 +150,7 @@ absl::StatusOr<Fill> ArgPlanner::OffsetsFill(size_t i, const BufferPlan& buffer,
   return evaluation_.Error(field, "the list is empty");
 }
 
-// Of both buffers: rows and nonzeros as the offsets have them.
+// Serves the offsets and the columns: both take rows and nonzeros from the offsets.
 absl::StatusOr<Fill> ArgPlanner::SparseFill(size_t i, const BufferPlan& buffer, Fill plan) const {
   const std::string field = buffer.name + ".fill";
   ASSIGN_OR_RETURN(plan.columns,

@@ -26,13 +26,13 @@ class ArgPlanner {
         traits_(traits),
         evaluation_(evaluation) {}
 
-  // Of the spec's arg `i`, a buffer or a symbol.
+  // Plans arg `i` of the spec, a buffer or a symbol.
   absl::StatusOr<BufferPlan> Buffer(size_t i) const;
   // Every buffer of the spec, and what symbols are filled from, once.
   absl::StatusOr<std::vector<BufferPlan>> Buffers() const;
-  // What files hold of them.
+  // Contents of the buffers that have files.
   absl::StatusOr<std::vector<BufferFile>> Files() const;
-  // Of a step, less those that the target has not.
+  // Args of a step, without those that the target lacks.
   absl::StatusOr<std::vector<ArgPlan>> Args(const std::vector<size_t>& indices) const;
 
  private:
@@ -41,7 +41,7 @@ class ArgPlanner {
                               const std::vector<int64_t>& shape) const;
   absl::StatusOr<Fill> SparseFill(size_t i, const BufferPlan& buffer, Fill plan) const;
   absl::StatusOr<Fill> OffsetsFill(size_t i, const BufferPlan& buffer, Fill plan) const;
-  // As an entry takes it: with a config's block shape, where it is a descriptor.
+  // A buffer as an entry takes it: a descriptor has the config's block shape.
   absl::StatusOr<BufferPlan> BufferArg(size_t i) const;
   absl::StatusOr<ScalarPlan> Scalar(size_t i) const;
   absl::StatusOr<TensorMapPlan> TensorMap(size_t i) const;

@@ -84,7 +84,7 @@ int64_t ValueOf(Limit limit, const TargetTraits& traits) {
   return 0;
 }
 
-// What names of a step's lets begin with.
+// Prefix of the names of a step's lets.
 std::string PrefixOf(size_t step) { return step == 0 ? "__" : absl::StrCat("__step", step, "_"); }
 
 // Adds what a step's launch needs. Of a step that a config leaves out nothing is needed.

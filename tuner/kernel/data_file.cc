@@ -43,7 +43,7 @@ absl::Status Error(const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", what));
 }
 
-// What stands behind 'key': in the header, which is a dictionary as Python prints it.
+// The text behind 'key': in the header, which is a dictionary as Python prints it.
 absl::string_view ValueOf(absl::string_view header, absl::string_view key) {
   const size_t at = header.find(absl::StrCat("'", key, "':"));
   if (at == absl::string_view::npos) return "";

@@ -63,7 +63,7 @@ class Evaluation {
   std::map<std::string, std::string> failed_lets_;
 };
 
-// What the space of a kernel is made of; see Kernel::MakeSpace.
+// Defines the space of a kernel; see Kernel::MakeSpace.
 absl::StatusOr<SpaceDefinition> DefineSpace(const ParsedSpec& parsed, const Problem& problem,
                                             const TargetTraits& traits);
 

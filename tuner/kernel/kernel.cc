@@ -60,7 +60,7 @@ absl::Status CheckConstraints(const SpaceDefinition& definition, const Config& c
   Scope scope = definition.constants;
   for (const auto& [name, value] : config.entries) scope.Set(name, value);
   for (const SpaceLet& let : definition.lets) {
-    // One that cannot be evaluated fails the constraints that need it.
+    // A let that cannot be evaluated fails the constraints that need it.
     absl::StatusOr<Value> value = let.expression.Evaluate(scope);
     if (value.ok()) scope.Set(let.name, *std::move(value));
   }

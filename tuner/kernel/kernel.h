@@ -19,7 +19,8 @@
 
 namespace tune {
 
-// What a plan needs to know of a device; known for a target without one (see TargetTraitsFor).
+// The properties of a device that a plan needs. A target has them without a device, too (see
+// TargetTraitsFor).
 struct TargetTraits {
   std::string target;  // "cpu", "sm_90a"
   int sm = 0;          // 0 on the CPU, 90 for sm_90a
@@ -89,7 +90,7 @@ class Kernel {
   absl::StatusOr<Space> MakeSpace(const Problem& problem, const TargetTraits& traits,
                                   const SpaceEffort& effort = {}) const;
 
-  // What MakeSpace builds.
+  // The definition that MakeSpace builds a space from.
   absl::StatusOr<SpaceDefinition> DefineSpace(const Problem& problem,
                                               const TargetTraits& traits) const;
 
@@ -102,10 +103,10 @@ class Kernel {
   // names the param or the constraint.
   absl::Status CheckConfig(const Problem& problem, const TargetTraits& traits,
                            const Config& config) const;
-  // The same, for several configs of a space that DefineSpace gave.
+  // Checks one of several configs against a definition that DefineSpace gave.
   static absl::Status CheckConfig(const SpaceDefinition& definition, const Config& config);
 
-  // What LaunchSizesOf (launch_sizes_of.h) works with.
+  // The input of LaunchSizesOf (launch_sizes_of.h).
   const std::shared_ptr<const LaunchForm>& launch_form() const;
 
   absl::StatusOr<ProblemPlan> PlanProblem(const Problem& problem, const TargetTraits& traits) const;

@@ -83,10 +83,10 @@ struct ParsedChecker {
   std::vector<Arg> args;
 };
 
-// What the launches of the steps need to be possible on a target: lets, whose names no spec can
-// take, and constraints over them.
+// The conditions under which a target can launch the steps: lets, whose names no spec can take, and
+// constraints over them.
 struct ParsedFit {
-  // What a target allows. In expressions it is a constant of the name.
+  // A limit of the target. In expressions it is a constant of this name.
   enum class Limit { kNone, kThreads, kSharedBytes, kClusterBlocks };
   struct Constraint {
     Expression expression;

@@ -88,8 +88,8 @@ std::string TritonName(DType dtype) {
   }
 }
 
-// As Triton's own launcher would look at them. Buffers start where devices allocate: at a multiple
-// of 256 bytes at least.
+// The hints that Triton's own launcher would find. Buffers start where devices allocate, at a
+// multiple of 256 bytes at least.
 std::vector<ArgumentHint> HintsOf(const std::vector<ArgPlan>& args) {
   constexpr int64_t kDivisor = 16;
   std::vector<ArgumentHint> hints;
@@ -212,7 +212,7 @@ class Planner {
     return defines;
   }
 
-  // Of `source`, with every other file as a header where the language has such.
+  // Plans to compile `source`, with every other file as a header if the language has headers.
   absl::StatusOr<CompilePlan> Compile(Language language, const std::string& source) const {
     CompilePlan plan;
     plan.origin = parsed_.origin;
@@ -288,7 +288,7 @@ class Planner {
     return program;
   }
 
-  // Of the steps that run, without entries.
+  // Plans the launches of the steps that run, without entries.
   absl::StatusOr<std::vector<LaunchPlan>> Launches() const {
     std::vector<LaunchPlan> launches;
     for (size_t i = 0; i < parsed_.steps.size(); ++i) {
@@ -378,7 +378,7 @@ class Planner {
     if (!when.has_value()) return true;
     return evaluation_.Boolean(Indexed("steps", step) + ".when", *when);
   }
-  // Nothing is left for it to overlap with.
+  // The first step has no step before it to overlap with.
   static void BeFirst(LaunchPlan& launch) { launch.programmatic_dependent_launch = false; }
   absl::Status NoStep() const { return evaluation_.Error("steps", "the config leaves out all"); }
 
@@ -434,7 +434,8 @@ absl::StatusOr<ProgramPlan> PlanReference(const ParsedSpec& parsed, const Planne
   return plan;
 }
 
-// As wide as the reference's outputs are where there is one, else as the file of what is right is.
+// The dtype of a buffer's right result: that of the file with the expected elements if there is
+// one, else the reference's.
 DType ReferenceDType(const ProblemPlan& plan, const BufferPlan& buffer) {
   for (const BufferFile& file : plan.files) {
     if (file.buffer == buffer.name && file.expected) return file.dtype;

@@ -374,7 +374,7 @@ absl::Status SpecChecker::CheckConstraints() {
   for (int i = 0; i < std::ssize(spec_.constraints); ++i) {
     const ConstraintSpec& constraint = spec_.constraints[i];
     const SpecPlace place = root_.Nested("constraints", i);
-    // As `tunectl import` marks what it could not read.
+    // `tunectl import` marks a condition that it could not read in this way.
     if (constraint.expression == "left_to_write") {
       return place.Error("expression",
                          absl::StrCat("unknown name 'left_to_write'; left to write: ",

@@ -123,7 +123,7 @@ absl::Status SpecChecker::CheckDataFile(const SpecPlace& place, const char* fiel
   return CheckFile(place, field, -1, name, Language::kCubin);  // which is no text either
 }
 
-// Of a spec without a reference.
+// Checks a spec without a reference.
 absl::Status SpecChecker::CheckExpected() const {
   if (spec_.checker.has_value()) return absl::OkStatus();
   for (const ArgSpec& arg : spec_.args) {

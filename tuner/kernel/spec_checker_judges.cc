@@ -11,7 +11,7 @@
 
 namespace tune {
 
-// What it takes is looked at when it runs: its parameters are names of Python.
+// Its parameters are names of Python, so they are checked only when it runs.
 absl::Status SpecChecker::CheckHostReference(const ReferenceSpec& reference,
                                              const SpecPlace& place) {
   const std::string& name = TraitsOf(parsed_.reference_language).name;

@@ -24,7 +24,7 @@ constexpr SmTraits kSmTraits[] = {
     {100, 232448, 148}, {103, 232448, 148}, {110, 232448, 20}, {120, 101376, 170},
     {121, 101376, 48},
 };
-// What every architecture can give without opting in.
+// Limits that every architecture offers without opting in.
 constexpr SmTraits kUnknownSm = {0, 49152, 100};
 
 }  // namespace

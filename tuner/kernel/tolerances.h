@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the results of a problem are held to. Internal to tuner/kernel.
+// Tolerances of a problem's results. Internal to tuner/kernel.
 #pragma once
 
 #include "absl/status/status.h"
