@@ -47,7 +47,7 @@ class DeviceTurns {
   // `cancelled` saying so.
   absl::StatusOr<Turn> Take(const std::string& device_id, const std::string& who,
                             const Cancelled& cancelled, const TellHolder& tell = {});
-  // Nothing if somebody has it.
+  // Takes the turn at once; nullopt if somebody has it.
   std::optional<Turn> TryTake(const std::string& device_id, const std::string& who);
 
  private:

@@ -279,7 +279,7 @@ uint64_t Devices::version() const {
 }
 
 void Devices::RestoreCeilings(DeviceSupervisor& supervisor) const {
-  // What was measured since is in the store first, so that the store knows best.
+  // Stores the ceilings measured since, so that the store has the newest.
   if (!KeepCeilings(supervisor).ok()) return;
   const DeviceInfo info = supervisor.Status().info;
   absl::StatusOr<std::vector<db::CeilingRow>> rows =

@@ -57,8 +57,8 @@ class Devices {
                                     const Cancelled& cancelled = {}) const;
   // Asks the programs that compile for a device, which may have to be started.
   void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
-  // As far as is known now, without waiting; devices not probed yet have no name. Ceilings may be
-  // those of the last change of a state. Never null.
+  // The devices as they are known now, without waiting; those not probed yet have no name. Ceilings
+  // may be those of the last change of a state. Never null.
   std::shared_ptr<const std::vector<DeviceStatus>> Known() const;
   // Another number whenever a device or its state may be another in Known.
   uint64_t version() const;
@@ -98,7 +98,7 @@ class Devices {
   void NoteCompilers(const DeviceSupervisor& supervisor) const;
   void TryAgain() const;  // until Stop
   void TryWhatIsDue() const;
-  // What follows from a try.
+  // Plans the next try after one, or none.
   void Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const;
   DeviceView ViewOf(const DeviceSupervisor& supervisor) const;
   // UNAVAILABLE after Stop; CANCELLED if `cancelled` says so.

@@ -20,7 +20,7 @@ class DeviceShares {
   void Enter(const std::string& device_id, const std::string& owner);
   void Leave(const std::string& device_id, const std::string& owner);
   void Add(const std::string& device_id, const std::string& owner, absl::Duration had);
-  // What counts of the time that the principal has had the device.
+  // The time that the principal has had the device, as far as it counts.
   absl::Duration Had(const std::string& device_id, const std::string& owner) const;
 
  private:
@@ -30,7 +30,7 @@ class DeviceShares {
   };
   using Shares = std::map<std::string, Share>;  // by principal
 
-  // Of principals that have jobs; infinite if none has.
+  // The least time of the principals that have jobs; infinite if none has.
   static absl::Duration LeastOf(const Shares& shares);
 
   std::map<std::string, Shares> devices_;

@@ -21,7 +21,7 @@ class DeviceTime {
 
   void Add(const std::string& owner, absl::Time begin, absl::Time end);
   absl::Duration Of(const std::string& owner, absl::Time now) const;
-  // Those that have had any within the day.
+  // The owners that have had a device within the day.
   std::vector<std::string> Owners(absl::Time now) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job tells those who follow it. The job writes and never waits for a reader. A reader that
-// is slow misses steps, never a result, the newest state or the end. Steps are bounded by their
-// number and by their bytes: one may be as large as a request, as the orders of comparisons are.
+// News of a job for its watchers. The job writes and never waits for a reader. A slow reader misses
+// steps, never a result, the newest state or the end. Steps are bounded by their number and by
+// their bytes: a step may be as large as a request, as the orders of comparisons are.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ class Feed {
 
   // The job's state is another than before.
   void Touch();
-  // Keeps the newest steps: kStepsKept of kStepBytesKept in all, the very newest whatever its size.
-  // Results are kept until the end.
+  // Keeps the newest steps: kStepsKept of kStepBytesKept in all, and the last one whatever its
+  // size. Results are kept until the end.
   void AddStep(Step step);
   void AddResult(Step result);
-  // Nothing follows. `status` is what ends the calls of those who follow.
+  // Ends the feed. `status` ends the calls of the watchers.
   void End(const absl::Status& status);
 
-  // Where a reader is. A new reader gets the state now, all results and the newest steps.
+  // A reader's position. A new reader gets the state now, all results and the newest steps.
   struct Cursor {
     uint64_t version = 0;
     uint64_t next_step = 0;
@@ -46,7 +46,7 @@ class Feed {
     absl::Status status;
   };
   std::vector<Step> results() const;
-  // What is new since the cursor, which is moved on; nothing if nothing is.
+  // Returns what is new since the cursor and advances it; nullopt if nothing is new.
   std::optional<News> ReadSince(Cursor& cursor) const;
 
  private:

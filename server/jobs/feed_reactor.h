@@ -90,7 +90,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
     if (!read.ok()) return End(ToGrpc(read));
     Proceed();
   }
-  // What was read from the feed is still sent.
+  // Still sends what was read from the feed.
   void Close() override {
     {
       std::lock_guard lock(mutex_);

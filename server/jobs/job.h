@@ -23,7 +23,7 @@ namespace tune::server {
 
 class JobContext;
 
-// What a kind of job brings.
+// The work of a job, implemented by each kind.
 class JobWork {
  public:
   struct End {
@@ -132,7 +132,7 @@ class Job {
 using QuietCompilers = std::function<absl::StatusOr<CompilePause>(const std::string& device_id,
                                                                   const Cancelled& cancelled)>;
 
-// What the work sees of its job. The calls are for the work's threads.
+// The interface of a job for its work. The calls are for the work's threads.
 class JobContext {
  public:
   JobContext(Job& job, std::string device_id, const QuietCompilers& quiet)
@@ -146,12 +146,12 @@ class JobContext {
   Cancelled cancelled() const {
     return [stop = &job_.control.stop] { return stop->load(); };
   }
-  // What it is doing, for people; empty: nothing special.
+  // Sets the message for people: what the job does now. Empty: nothing special.
   void Say(const std::string& message) {
     job_.Update([&](JobView& view) { view.row.message = message; });
   }
   Feed& feed() { return job_.feed(); }
-  // Nothing where no compiler disturbs. CANCELLED once the work is to end.
+  // Pauses the compilers that would disturb the device. CANCELLED once the work is to end.
   absl::StatusOr<CompilePause> Quiet() { return quiet_(device_id_, cancelled()); }
 
  private:

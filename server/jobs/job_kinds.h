@@ -85,7 +85,7 @@ using JobKinds = std::vector<JobKind>;
 // REQUIRES: the table has it.
 const JobKind& KindOf(const JobKinds& kinds, db::JobKind kind);
 
-// What services of jobs share. All must outlive the services.
+// The tools that services of jobs share. All must outlive the services.
 struct JobTools {
   Scheduler& scheduler;
   WatchTicker& ticker;
@@ -102,7 +102,7 @@ grpc::ServerUnaryReactor* SubmitJob(const JobTools& tools, db::JobKind kind,
 
 v1::Job ToProto(const JobView& view);
 
-// What becomes of the jobs that an earlier process left unfinished.
+// Rules for the jobs that an earlier process left unfinished.
 struct LeftJobRules {
   uint32_t deaths_max = Limits().job_deaths;  // a job that ended so many daemons is not run again
   bool ended_in_order = false;  // the daemon before stopped its jobs, whatever their rows say

@@ -30,7 +30,7 @@ constexpr size_t kListBytesMax = 16 << 20;
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
 constexpr uint32_t kCancelledMax = 100000;  // of one owner: a queue has no more
 
-// As what somebody watches a job of `owner`.
+// The claim with which a principal watches a job of `owner`.
 WatchClaim ClaimOf(const Principal& principal, const std::string& owner) {
   WatchClaim claim{.principal = principal.name};
   if (!owner.empty() && principal.name == owner) claim.kind = WatchClaim::Kind::kOwner;

@@ -42,12 +42,12 @@ class JobService : public v1::JobService::CallbackService {
                                        v1::CancelJobsResponse* response) override;
 
  private:
-  // As it is now, live or stored.
+  // Returns the job as it is now, live or stored.
   absl::StatusOr<JobView> Look(int64_t id) const;
   JobView Look(db::JobRow row) const;
   // Does the caller see why a job of this owner failed?
   bool SeesWords(const std::string& owner) const;
-  // As the caller may see it.
+  // Converts the parts of a job that the caller may see.
   v1::Job Told(const JobView& view) const;
   // "the newest: 12, 11".
   std::string NewestJobs() const;
@@ -58,7 +58,7 @@ class JobService : public v1::JobService::CallbackService {
   absl::StatusOr<v1::JobEvent> StoredEvent(const JobView& view) const;
   // With what it has found so far.
   absl::StatusOr<v1::Job> WithResults(const JobView& view) const;
-  // What WatchJob follows.
+  // Starts a WatchJob call on the feed of a live job, or on the stored end.
   absl::Status Watch(int64_t id, const Principal& principal,
                      FeedReactor<v1::JobEvent>& reactor) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of a stored job that nobody here runs.
+// The state of a stored job that no scheduler of this process runs.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace tune::server {
 
 inline constexpr char kEndedUnfinished[] = "the process that ran it ended before it was done";
 
-// Of a finished job, the row as it is. `owner`: the process that has the store, if it is another;
-// empty: none.
+// Returns the row to show. A finished job keeps its row. `owner`: the process that has the store,
+// if it is another; empty: none.
 inline db::JobRow AsLeft(db::JobRow row, const std::string& owner) {
   if (db::IsFinished(row.state)) return row;
   if (!owner.empty()) {

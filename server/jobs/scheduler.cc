@@ -89,7 +89,8 @@ Scheduler::Scheduler(const Options& options, db::Store& store, DeviceTurns& turn
   CountEarlier();
 }
 
-// As far as their rows tell: between its turns, what was interrupted waited.
+// Charges earlier jobs to their owners. This is an upper bound: an interrupted job is charged from
+// its first start to its end, including the time between its turns.
 void Scheduler::CountEarlier() {
   if (!options_.device_time_max_of) return;
   const absl::StatusOr<std::vector<db::JobRow>> rows = store_.ListJobs({.limit = kCountedJobs});
@@ -100,7 +101,7 @@ void Scheduler::CountEarlier() {
   const absl::Time now = absl::Now();
   for (const db::JobRow& row : *rows) {
     if (row.started_unix_ms == 0 || row.finished_unix_ms == 0) continue;
-    // One that ended after now did so before the clock was set back.
+    // If the clock was set back, a job may have ended in the future.
     const absl::Duration ago =
         std::max(absl::ZeroDuration(), now - absl::FromUnixMillis(row.finished_unix_ms));
     const absl::Time end = SteadyNow() - ago;

@@ -35,7 +35,7 @@
 
 namespace tune::server {
 
-// What is done for every job, whatever its kind. Any of them may be empty.
+// Care for the device around every job, whatever its kind. Any of them may be empty.
 struct DeviceCare {
   std::function<void(const std::string& device_id)> before;  // ceilings are restored
   std::function<void(const std::string& device_id)> after;   // ceilings are kept
@@ -56,7 +56,7 @@ class Scheduler {
     // How many jobs of an owner may be unfinished; empty: any number. Must not call the scheduler.
     std::function<size_t(const std::string& owner)> jobs_max_of;
     // RESOURCE_EXHAUSTED once an owner's jobs have stored as much as they may; empty: any amount.
-    // Likewise. Asked a few times a second while a job runs.
+    // Must not call the scheduler. Asked a few times a second while a job runs.
     std::function<absl::Status(const std::string& owner)> may_store;
     // For how long an owner's jobs may have a device within a day; empty: any time. Likewise.
     std::function<absl::Duration(const std::string& owner)> device_time_max_of;
@@ -109,7 +109,7 @@ class Scheduler {
     uint32_t running = 0;
   };
   Counts counts() const;
-  // What one principal has of the queue and of the devices.
+  // A principal's part of the queue and of the devices.
   struct OwnerQueue {
     std::string owner;
     uint32_t waiting = 0;
@@ -121,15 +121,15 @@ class Scheduler {
     absl::Duration oldest_wait;      // of the jobs that wait now
   };
   Queue queue() const;
-  // As Cancel, but does not wait, and may be called from anywhere: a job that waits ends once its
-  // turn comes.
+  // Cancels without waiting, and may be called from anywhere: a job that waits ends once its turn
+  // comes.
   void BeginCancel(int64_t id);
   // Was the job asked for before this scheduler was there?
   bool IsOlder(const db::JobRow& row) const { return row.created_unix_ms < started_unix_ms_; }
 
   // Tells the running jobs to stop; those that can go on later stay unfinished in the store.
   void BeginStop();
-  // The same, and waits for them. Idempotent.
+  // BeginStop, then waits for the jobs. Idempotent.
   void Stop();
 
  private:
@@ -176,14 +176,14 @@ class Scheduler {
   JobWork::End RunWork(Job& job, const std::string& device_id);
   // Runs the work with its device charged to its owner, until it ends.
   JobWork::End RunCharged(Job& job, const std::string& device_id);
-  // As long as the work may have the device now.
+  // The time for which the work may have the device now.
   absl::Duration TimeFor(const Job& job) const;
   // Takes account of jobs that an earlier daemon ran.
   void CountEarlier();
   absl::Duration DeviceTimeLeft(const std::string& owner) const;
   // RESOURCE_EXHAUSTED.
   absl::Status CheckDeviceTime(const std::string& owner) const;
-  // The same, or another quota is used up.
+  // Also RESOURCE_EXHAUSTED if another quota is used up.
   absl::Status CheckQuotas(const std::string& owner) const;
   bool HasStoredAll(const std::string& owner) const {
     return options_.may_store && absl::IsResourceExhausted(options_.may_store(owner));
@@ -213,8 +213,8 @@ class Scheduler {
   void TellWaiting();
   // Asks jobs to yield that are to. REQUIRES: mutex_ is held.
   void MakeRoom();
-  // Those that wait and do not pause, in the order in which they will run if all take equally long.
-  // REQUIRES: mutex_ is held.
+  // The jobs that wait and do not pause, in the order in which they will run if all take equally
+  // long. REQUIRES: mutex_ is held.
   std::vector<const Entry*> Waiting() const;
   bool IsFree(const std::string& device_id) const;
   // The job that has the device, if it is to yield it to one that waits; else null.

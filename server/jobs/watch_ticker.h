@@ -62,7 +62,7 @@ class WatchTicker {
   void Remove(const Watcher* watcher);
   void Poke();
   void Stop();
-  // Those that are bounded.
+  // Number of the watchers that are bounded.
   size_t watchers() const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of what an index is made: raised with each change of its form.
+// The version of the index's form: raised with each change.
 constexpr int kForm = 1;
 
 }  // namespace

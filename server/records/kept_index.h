@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon notes beside the index of its records that it keeps in its state folder
-// (lookup/record_file.h), so that the next one knows whether that is still true.
+// The note beside the index of records that a daemon keeps in its state folder
+// (lookup/record_file.h), by which the next daemon knows whether the index is still true.
 #pragma once
 
 #include <cstdint>

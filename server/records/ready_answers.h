@@ -21,7 +21,7 @@ class ReadyAnswers {
   static constexpr size_t kBytesMax = size_t{16} << 20;        // in all
   static constexpr size_t kAnswerBytesMax = size_t{64} << 10;  // with its question
 
-  // What was kept at the same version of what is known; nothing at another.
+  // Returns the answer kept for the same version of the knowledge; nullopt at another version.
   std::optional<grpc::ByteBuffer> Find(absl::string_view question, uint64_t version) const;
   // REQUIRES: the answer is one of `version`, or of a later one. Of another version than before,
   // or one too many, and all others are forgotten.

@@ -49,7 +49,7 @@ std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_ro
 lookup::KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
                               const std::string& include_digest);
 
-// Of this very source, in whichever name space there are records of it.
+// A query for this very source, in whichever name space it has records.
 RecordQuery QueryFor(const Kernel& kernel, const Problem& problem, const std::string& device);
 
 struct RecordAnswer {
@@ -57,11 +57,11 @@ struct RecordAnswer {
   lookup::Match match = lookup::Match::kNone;  // kNone: the spec's default config
   std::string reason;
   std::shared_ptr<const lookup::Record> record;  // null for kNone
-  // The same as a v1::Record on the wire, for as long as the snapshot lives; empty: not at hand.
+  // `record` as a v1::Record on the wire, which lives as long as the snapshot; empty: not at hand.
   absl::string_view record_on_wire;
   lookup::Expectation expectation;
   std::shared_ptr<const lookup::Index> snapshot;
-  // What was asked for, defaults filled in.
+  // The question, with the defaults filled in.
   std::string kernel_name;
   std::shared_ptr<const Kernel> kernel;
   Problem problem;
@@ -71,7 +71,7 @@ struct RecordAnswer {
   std::string include_digest;  // as KernelPolicy has it
 };
 
-// What look-ups are answered from. Never changes.
+// The knowledge that look-ups are answered from. Immutable.
 struct Knowledge {
   using Kernels = std::map<std::string, std::shared_ptr<const Kernel>>;  // by name, in its space
   std::shared_ptr<const lookup::Index> index;
@@ -80,7 +80,7 @@ struct Knowledge {
   std::shared_ptr<const IncludeRoots> include_roots;
 };
 
-// Where the index of many records is kept, so that the next book is open at once.
+// The file that keeps the index of many records, so that the next book opens at once.
 struct KeptIndex {
   std::string path;              // empty: nowhere
   size_t worth_a_file = 20'000;  // fewer records are read from the store as fast
@@ -117,7 +117,7 @@ class RecordBook {
   // Answers of one moment: no publish comes between them. In the order of the queries.
   std::vector<absl::StatusOr<RecordAnswer>> LookupMany(const std::vector<RecordQuery>& queries,
                                                        const Cancelled& cancelled) const;
-  // The same, for threads that must not wait: nothing where a safe config is yet to be sought.
+  // Lookup for threads that must not wait: nullopt if a safe config is yet to be sought.
   std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
 
   // Another number whenever a question may have another answer than before. What is asked for after
@@ -179,7 +179,7 @@ class RecordBook {
                   std::shared_ptr<const lookup::SeenDevices> devices) const;
   // Kernels that are not in the catalogue are known by their newest record's source.
   absl::Status Learn(const std::string& name, const std::string& hash, Kernels& kernels) const;
-  // The same; those whose source cannot be read are noted.
+  // Learn, but notes kernels whose source cannot be read.
   void LearnOrNote(const lookup::Record& newest, Kernels& kernels) const;
   void SetState(State state) const;
   // Has the index kept if much of it is in no file.
@@ -192,12 +192,12 @@ class RecordBook {
   absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
                                       const Cancelled& cancelled) const;
-  // What the sweeps of others say where the problem itself was not tuned; completes `match`. They
-  // choose among configs that `accept` takes.
+  // Asks the sweeps of other problems if this one was not tuned; completes `match`. They choose
+  // among configs that `accept` takes.
   lookup::Expectation AskOthers(const lookup::Query& query, const Kernel& kernel,
                                 const TargetTraits& traits, const Knowledge& known,
                                 AcceptConfig accept, lookup::Answer& match) const;
-  // What grids are made of. This must outlive them.
+  // The sources that grids are made from. This must outlive them.
   ShapeGrids::Sources GridSources(std::shared_ptr<const Kernels> kernels) const;
 
   db::Store& store_;

@@ -13,7 +13,7 @@ namespace tune::server {
 v1::Record ToProto(const lookup::Record& record);
 // INVALID_ARGUMENT: a number that does not fit, or an enum value that there is not.
 absl::StatusOr<lookup::Record> FromProto(const v1::Record& proto);
-// The same of a record's bytes on the wire, which this program wrote. DATA_LOSS.
+// Reads the bytes of a record on the wire, which this program wrote. DATA_LOSS.
 absl::StatusOr<lookup::Record> RecordFromWire(absl::string_view bytes);
 // `on_wire`: the same record as a v1::Record, if it is at hand. Then it goes along as it is, and
 // only who reads the response from the wire sees it.

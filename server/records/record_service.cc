@@ -45,7 +45,7 @@ absl::Status CheckCount(int count, int most) {
       absl::StrCat(count, " questions in one call; ask at most ", most));
 }
 
-// Where the compiler says how to launch, nothing is known before.
+// If the compiler decides the launch, it is not known before.
 void AddLaunches(const RecordAnswer& answer, v1::LookupResponse& response) {
   if (TraitsOf(answer.kernel->language()).launched_as_compiled) return;
   const absl::StatusOr<std::vector<LaunchPlan>> launches =
@@ -91,7 +91,7 @@ absl::Status Fill(const absl::StatusOr<RecordAnswer>& answer, bool require_exact
 
 }  // namespace
 
-// What was asked, for as long as the answer takes.
+// The question of a call, kept until it is answered.
 struct RecordService::Question {
   Question(uint64_t of_version, grpc::Slice slice) : version(of_version), bytes(std::move(slice)) {}
 
@@ -225,7 +225,7 @@ grpc::ServerUnaryReactor* RecordService::Explain(grpc::CallbackServerContext* co
   });
 }
 
-// Those of no record of this daemon came with a snapshot that an operator imported.
+// An artifact without a record of this daemon came with a snapshot that an operator imported.
 absl::Status RecordService::CheckMayRead(const std::string& artifact) const {
   ASSIGN_OR_RETURN(const std::vector<std::string> name_spaces, name_spaces_of_(artifact));
   if (name_spaces.empty() || std::any_of(name_spaces.begin(), name_spaces.end(), SeesWordsOf)) {

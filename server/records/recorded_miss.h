@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of a problem that no record answers exactly. Who queues it is given to the service:
-// sweeps stand above records.
+// The answer to a recorded miss, which is a problem that no record answers exactly. The service is
+// given a function that queues it, since sweeps stand above records.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ std::string KeyOf(const SafeConfigs::Wanted& wanted) {
                       traits.sm, " ", traits.max_shared_bytes, " ", traits.sm_count);
 }
 
-// What the default config breaks, by the error that it is not valid.
+// Names the constraint that the default config breaks, by the error that it is not valid.
 std::string WhatBreaks(const Kernel& kernel, const absl::Status& invalid) {
   for (const ConstraintSpec& constraint : kernel.spec().constraints) {
     const std::string text = absl::StrCat("'", constraint.expression, "'");

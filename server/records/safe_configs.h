@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look-up answers where no record fits: the spec's default config, or some valid one where
-// that is not valid. Each is sought once.
+// The config that a look-up answers with if no record fits: the spec's default, or some valid
+// config if the default is not valid. Each is searched for once.
 #pragma once
 
 #include <condition_variable>
@@ -37,13 +37,13 @@ class SafeConfigs {
     std::string what;
   };
 
-  // What was found before, if it was. Never waits.
+  // Returns a config found before, without waiting.
   std::optional<absl::StatusOr<Safe>> Known(const Wanted& wanted) const;
-  // Waits. What is sought is found and kept also when the one who asked does not wait for it any
-  // more, so that he gets it the next time. INVALID_ARGUMENT: no config is valid.
+  // Waits for the search, which goes on after the caller gave up, so that the next call finds the
+  // result. INVALID_ARGUMENT: no config is valid.
   absl::StatusOr<Safe> Find(const Wanted& wanted, const Cancelled& cancelled);
 
-  // What is sought ends with CANCELLED. Idempotent.
+  // Ends searches with CANCELLED. Idempotent.
   void Stop() { executor_.Stop(); }
 
  private:

@@ -24,7 +24,7 @@
 
 namespace tune::server {
 
-// One kernel's current source on one device in one dtype, and equal in the dims that must be.
+// The sweeps of a kernel's current source on a device in a dtype, equal in the dims that must be.
 struct DeviceGrid {
   std::string kernel_name;
   std::string kernel_hash;
@@ -56,19 +56,20 @@ class ShapeGrids {
     std::function<std::optional<ShapeGrid>(const ShippedRecords::GridKey&)> shipped;
   };
 
-  // Of records of the kernels' current sources, newest first; more than kGridRecordsMax do not
-  // count. Each grid is made when it is first asked, by the sources, which must last as long.
+  // Builds from records of the kernels' current sources, newest first; records beyond
+  // kGridRecordsMax do not count. Each grid is made when it is first asked, from the sources, which
+  // must live as long.
   static std::shared_ptr<const ShapeGrids> Build(const std::vector<lookup::RecordPtr>& records,
                                                  const std::vector<lookup::KernelPolicy>& policies,
                                                  const Sources& sources);
-  // The same and a newer record, as Build makes it of them all: without what older sources of the
-  // kernel had, and the oldest records beyond kGridRecordsMax. Shares the grids that stay the same.
+  // Adds a newer record, with the result that Build has for all: drops grids of the kernel's older
+  // sources and the oldest records beyond kGridRecordsMax. Shares the grids that stay the same.
   std::shared_ptr<const ShapeGrids> With(const lookup::RecordPtr& record,
                                          const std::vector<lookup::KernelPolicy>& policies,
                                          const Sources& sources) const;
 
-  // Those that may speak for a problem. They last as long as this. REQUIRES: the query has a kernel
-  // hash.
+  // The grids that may answer for a problem. They live as long as this. REQUIRES: the query has a
+  // kernel hash.
   std::vector<lookup::SpeakingGrid> Speaking(const lookup::Query& query,
                                              const lookup::KernelPolicy& policy) const;
 

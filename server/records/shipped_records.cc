@@ -27,7 +27,7 @@ absl::Status Invalid(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("these are no records: ", why));
 }
 
-// What makes two records answer for the same.
+// The key by which two records answer for the same problem.
 auto WorkloadOf(const lookup::Record& record) {
   const TrialKey& key = record.key;
   return std::tuple(record.kernel_name, key.kernel_hash, key.device_name, key.target,

@@ -46,7 +46,7 @@ class ShippedRecords {
   // A file is of one device: that of its first record.
   const lookup::SeenDevices& devices() const { return devices_; }
 
-  // What a grid is of: a record's kernel, source, device and dtype, the dims that must be equal,
+  // Identifies a grid: a record's kernel, source, device and dtype, the dims that must be equal,
   // and its axes.
   struct GridKey {
     const lookup::Record& record;
@@ -75,7 +75,7 @@ class ShippedRecords {
   lookup::SeenDevices devices_;
 };
 
-// Those of `shipped` whose workload none of `own` is of, then `own`.
+// The shipped records whose workload has no record in `own`, then `own`.
 std::vector<lookup::Record> WithShipped(std::vector<lookup::Record> shipped,
                                         std::vector<lookup::Record> own);
 

@@ -44,7 +44,7 @@ class ShippedSweeps {
     std::vector<lookup::TimedConfig> Configs(size_t limit) const;
   };
 
-  // Of files' texts: snapshots (docs/snapshots.md) with a line for each sweep:
+  // Parses the texts of files: snapshots (docs/snapshots.md) with a line for each sweep:
   //
   //   {"kernel": "softmax", "kernel_hash": "1f09...", "device": "NVIDIA H200", "target": "sm_90a",
   //    "dims": {"rows": 16384, "cols": 2048}, "dtype": "bf16",
@@ -61,7 +61,8 @@ class ShippedSweeps {
   // Loads the files of a folder; the folder "" has none. INVALID_ARGUMENT: a file of it is damaged.
   static absl::StatusOr<std::shared_ptr<const ShippedSweeps>> Load(const std::string& folder);
 
-  // Of a kernel, read when they are first asked for. INVALID_ARGUMENT: they are no sweeps.
+  // The sweeps of a kernel, read when they are first asked for. INVALID_ARGUMENT: they are no
+  // sweeps.
   absl::StatusOr<const std::vector<Sweep>*> OfKernel(const std::string& kernel_name) const;
   // The sweep that a shipped record is of; null: it came without. INVALID_ARGUMENT: as OfKernel.
   absl::StatusOr<const Sweep*> Of(const lookup::Record& record) const;
