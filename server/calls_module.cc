@@ -19,7 +19,7 @@ void SetLimits(const Limits& limits, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // Of a client that has connected, until TLS and HTTP/2 are agreed on.
+  // Limits the time of a new client until TLS and HTTP/2 are agreed on.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   // Beyond it gRPC closes idle connections and ends calls with RESOURCE_EXHAUSTED.
   grpc::ResourceQuota quota("clients");

@@ -13,7 +13,7 @@ class RecordBook;
 class Sweeps;
 class Workers;
 
-// What kinds of jobs stand on. All must outlive the kinds.
+// The tools that kinds of jobs need. All must outlive the kinds.
 struct KindTools {
   const Catalogue& catalogue;
   db::Store& store;

@@ -14,7 +14,7 @@
 namespace tune::server {
 namespace {
 
-// Of the files that the process may open, connections get three quarters: the others are for the
+// Connections get three quarters of the files that the process may open; the others are for the
 // store, the log and the workers.
 Connections::Bounds TcpBounds() {
   constexpr size_t kMost = 16384;

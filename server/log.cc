@@ -151,7 +151,7 @@ void ReadForeign() {
   }
 }
 
-// What the C library, or a terminate, says before it aborts is still in the pipe.
+// The last words of the C library, or of a terminate, are still in the pipe before it aborts.
 void AwaitLastWords(int) {
   for (int i = 0; i < 50; ++i) {
     const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};

@@ -21,8 +21,8 @@ enum class LogFormat { kText, kJson };
 // written by the threads that log them, which wait for the reader: for programs of a user.
 absl::Status StartLog(const std::string& level, LogFormat format);
 
-// The same for a daemon. Call once; signals that a thread of the program waits for must be blocked
-// by then.
+// Starts the log of a daemon, whose threads never wait for the reader. Call once; signals that a
+// thread of the program waits for must be blocked by then.
 absl::Status StartDaemonLog(const std::string& level, LogFormat format);
 // Writes why the daemon does not start, whatever the level.
 void LogFailure(const absl::Status& status);

@@ -85,7 +85,7 @@ struct StoreModule final : Module {
   std::unique_ptr<db::Store> store;  // null if the server has none
 };
 
-// What kernels are made and measured with: the catalogue, the solver of their spaces, the worker
+// The tools to make and measure kernels: the catalogue, the solver of their spaces, the worker
 // processes, and the devices.
 struct DevicesModule final : Module {
   explicit DevicesModule(const StoreModule& store_module) : store(store_module) {}

@@ -22,7 +22,7 @@ class Channel;
 
 namespace tune::server {
 
-// What a server does with the store of its state folder.
+// How a server uses the store of its state folder.
 enum class StoreUse {
   kOwn,   // alone, and writes to it
   kRead,  // beside a process that owns it, as one command that shows something; kOwn where there is
@@ -39,7 +39,7 @@ struct ServerOptions {
   ClientRules clients;
   mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
   bool embedded = false;      // inside another program, for that program alone
-  // Of the files that jobs of this host read; empty: "snapshots" in state_dir.
+  // The folder of the files that jobs of this host read; empty: "snapshots" in state_dir.
   std::string snapshot_dir;
   std::string worker_dir;  // of the workers' programs; empty: beside this program or in ../libexec
   Limits limits;
@@ -68,7 +68,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   std::shared_ptr<grpc::Channel> InProcessChannel();
-  // What clients connect to, with the ports that were really taken.
+  // The addresses that clients connect to, with the ports that were really taken.
   const std::vector<std::string>& addresses() const;
 
   // Looks at the files of certificates now, as it does by itself each second.

@@ -16,7 +16,7 @@
 
 namespace tune::server {
 
-// What does not change while the server runs.
+// The parts of a status that do not change while the server runs.
 struct ServerIdentity {
   std::string version;
   std::string state_dir;
@@ -26,7 +26,7 @@ struct ServerIdentity {
   int64_t started_unix_ms = 0;
 };
 
-// What a status is of. All must outlive the service.
+// The sources of a status. All must outlive the service.
 struct ServerParts {
   const WatchTicker& ticker;
   db::Store& store;
@@ -61,7 +61,7 @@ class ServerService : public v1::ServerService::CallbackService {
   const ServerIdentity identity_;
   const ServerParts parts_;
   Executors& executors_;
-  // Of its own: what others wait for, it does not.
+  // The service has an executor of its own, so that it does not wait for what others wait for.
   Executor executor_{/*threads_max=*/2, /*queue_max=*/256};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon does now and then while it serves, on a thread of its own: it gives memory that was
-// freed back to the system, and tries again what could not be done before.
+// The daemon's upkeep, on a thread of its own: returns freed memory to the system, and retries what
+// failed before.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator says of clients.
+// The operator's rules for clients: roles, groups and quotas.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ClientRules {
   // Quotas of each submitter; operators have none.
   uint32_t jobs_per_principal = 64;                       // that wait or run
   int64_t kernel_bytes_per_principal = int64_t{1} << 30;  // of sources that its sweeps keep
-  // Of all that its jobs keep on disk: sources, trials, samples, messages, artifacts.
+  // The limit of all that its jobs keep on disk: sources, trials, samples, messages, artifacts.
   int64_t stored_bytes_per_principal = int64_t{8} << 30;
   uint32_t device_seconds_per_principal = 0;  // that its jobs have a device in a day; 0: any
   uint32_t job_seconds_per_principal = 3600;  // that one of its jobs has a device; 0: any

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller is not told of others' kernels. A name space is its submitter's: what compilers,
-// kernels and checks said about a kernel there may quote its source, so it is for the submitter and
-// for operators. Everybody else sees that it failed, and how, without the words. See
+// Hides the words of others' kernels from a caller. A name space is its submitter's: the messages
+// of compilers, kernels and checks about a kernel there may quote its source, so only the submitter
+// and operators see them. Other callers see that it failed, and how, without the words. See
 // docs/access.md.
 //
 // The caller is whom the calling thread acts for (server/supervision/acting_for.h).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a call meets its service. gRPC knows a Guard in place of each service: the Guard has the
-// service's methods, finds out who calls, and either ends the call or hands it on to the service's
-// own handler. A service itself asks only what depends on its data.
+// Checks each call before its service. gRPC knows a Guard in place of each service: the Guard has
+// the service's methods, identifies the caller, and either ends the call or passes it to the
+// service's own handler. A service itself checks only what depends on its data.
 //
 // The least role that a method needs is its option `tune.v1.role` in proto/; a method without the
 // option is denied to everybody.

@@ -25,8 +25,8 @@ absl::StatusOr<db::Role> ParseRole(absl::string_view text);
 // INVALID_ARGUMENT: not a letter and then letters, digits and "._@-", or more than 64.
 absl::Status CheckPrincipalName(absl::string_view name);
 
-// Where the kernels that a principal brings live: "" is shared by the catalogue and all operators,
-// a submitter's is his own. No two principals have the same, whatever their names are.
+// The name space of the kernels that a principal brings: "" is shared by the catalogue and all
+// operators; each submitter has its own. No two principals have the same, whatever their names are.
 std::string NameSpaceOf(const Principal& principal);
 // The name of a principal without slashes and the like, a name of its own for each.
 std::string PathNameOf(absl::string_view name);

@@ -35,7 +35,7 @@ class Principals {
     const UnixPeers& peers;
     Tokens& tokens;
     const ClientCertificates* certificates = nullptr;  // null: none is asked for
-    // Of TCP listeners, to be told who is at the other end; null: there are none.
+    // The connections of TCP listeners, which learn who their clients are; null: there are none.
     Connections* connections = nullptr;
   };
   // The tools must outlive it. REQUIRES: the group of the rules is there.
@@ -43,8 +43,8 @@ class Principals {
 
   // UNAUTHENTICATED: no certificate or token, or one that is not taken.
   absl::StatusOr<Principal> Find(const grpc::CallbackServerContext& context) const;
-  // The same, of a call that was checked; nobody, who has a name space of his own, where that has
-  // just changed.
+  // Find for a call that was checked. If its credentials have just changed, it belongs to
+  // "(nobody)", which has a name space of its own.
   Principal Of(const grpc::CallbackServerContext& context) const {
     return Find(context).value_or(Principal{.name = "(nobody)"});
   }
@@ -74,7 +74,7 @@ class Principals {
   absl::Duration JobTimeMaxOf(const std::string& name) const;
   // RESOURCE_EXHAUSTED: what jobs of a principal have stored is as much as may be.
   absl::Status CheckStored(const std::string& name, db::Store& store) const;
-  // Of the artifacts that the daemon keeps, those of a principal's records have at most a quarter.
+  // The bytes that artifacts of a principal's records may have: for a submitter a quarter of all.
   int64_t ArtifactBytesMaxOf(const std::string& name, int64_t of_all) const {
     return IsOperator(name) ? of_all : of_all / 4;
   }

@@ -43,7 +43,8 @@ class Tokens {
   // Whose secret it is. UNAUTHENTICATED: nobody's, or that of a token which has expired or was
   // revoked.
   absl::StatusOr<Principal> Find(absl::string_view secret);
-  // The same of a secret by its hash: whether a call that it opened may go on. Notes no use.
+  // Checks whether a call that was opened with a secret, given by its hash, may go on. Same errors
+  // as Find. Notes no use.
   absl::Status Check(const std::string& hash) const;
   static std::string HashOf(absl::string_view secret);
 

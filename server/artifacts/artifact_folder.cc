@@ -32,7 +32,7 @@ constexpr size_t kScanBytes = size_t{4} << 20;
 // Whoever may enter the folder of the snapshots may read.
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
-// One that is so new may be of a record that is about to be in a snapshot.
+// A new file may belong to a record that is about to be in a snapshot.
 constexpr std::chrono::minutes kGrace(10);
 
 struct Entry {

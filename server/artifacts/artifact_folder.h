@@ -30,7 +30,7 @@ class ArtifactFolder {
   // no room, on the disk or within the bound.
   absl::StatusOr<std::string> Put(absl::string_view text);
 
-  // Of the files of these digests that are there.
+  // The sum of the sizes of those files that exist.
   int64_t BytesOf(const std::vector<std::string>& digests) const;
   int64_t bytes_max() const { return bytes_max_; }
 

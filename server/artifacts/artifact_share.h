@@ -18,8 +18,8 @@ struct ArtifactShare {
   int64_t bytes_max = 0;
 };
 
-// As ArtifactFolder::Put, of an artifact of a record that an owner's sweep found.
-// RESOURCE_EXHAUSTED: with it the owner's would have more than its share, too.
+// Puts an artifact of a record that an owner's sweep found, as ArtifactFolder::Put does. Also
+// RESOURCE_EXHAUSTED if the owner's artifacts would then have more than their share.
 absl::StatusOr<std::string> PutWithinShare(const std::string& text, const ArtifactShare& share,
                                            ArtifactFolder& folder, db::Store& store);
 

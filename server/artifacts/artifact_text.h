@@ -15,8 +15,8 @@ namespace tune::server {
 
 inline constexpr size_t kArtifactBytesMax = size_t{64} << 20;  // of a file
 
-// The same program, key and config always give the same bytes. INVALID_ARGUMENT: a bundle that is
-// cut.
+// Makes the file of an artifact. Equal programs, keys and configs give equal bytes.
+// INVALID_ARGUMENT: a bundle is cut.
 absl::StatusOr<std::string> ArtifactText(const TrialKey& key, const std::string& kernel_name,
                                          const Config& config, const Program& program);
 

@@ -14,7 +14,7 @@
 namespace tune::server {
 namespace {
 
-// Of x86: what compilers make code of. By how the names begin, since families grow.
+// The features of x86 that compilers make code of, by how their names begin, since families grow.
 constexpr absl::string_view kFamilies[] = {
     "3dnow",    "abm",  "adx",  "aes",   "amx",  "avx",     "bmi",    "cx16", "f16c",   "fma",
     "fsgsbase", "gfni", "lahf", "movbe", "mmx",  "movdir",  "pclmul", "pni",  "popcnt", "rdrand",

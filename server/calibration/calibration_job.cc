@@ -42,7 +42,7 @@ absl::Status CalibrationJob::Calibrate(JobContext& context) {
                          .uuid = info.uuid,
                          .measured_unix_ms = absl::ToUnixMillis(absl::Now()),
                          .entries = std::move(report.entries)};
-  // Of any device with this chip.
+  // The calibration of any device with this chip counts.
   const absl::StatusOr<db::CalibrationRow> known = store_.LatestCalibration("", row.chip);
   JudgeCalibration(row.entries, known.ok() ? MultipliersOf(known->entries) : Multipliers());
   const bool passed = AllPassed(row.entries);

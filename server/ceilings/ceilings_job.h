@@ -40,8 +40,8 @@ JobKind CeilingsKind(db::Store& store, Workers& workers, const Devices& devices)
 // Is the suite known, all of it fresh? Sweeps measure a part of it, in one process.
 bool HasFreshSuite(const DeviceView& device);
 
-// One ceiling from what several processes measured: median and interval. REQUIRES: not empty, and
-// all of the same name.
+// Combines the measurements of several processes to a ceiling: median and interval. REQUIRES: not
+// empty, and all of the same name.
 db::CeilingRow Combine(const std::vector<Ceiling>& measured);
 
 }  // namespace tune::server

@@ -79,8 +79,8 @@ void ReturnFreedMemory() {
 
 }  // namespace tune::server
 
-// Those that are not here, of arrays, call these. Sanitizers have operators of their own, which
-// find more without these in between; then nothing is counted.
+// The array operators, which are not defined here, call these. Sanitizers have operators of their
+// own, which find more without these in between; then nothing is counted.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(size_t bytes) { return tune::server::AllocateOrThrow(bytes); }
 void* operator new(size_t bytes, std::align_val_t alignment) {

@@ -20,8 +20,8 @@ class CheckFindings {
   // itself begins with a place.
   void AddAt(const std::string& where, const std::string& message,
              v1::CheckSeverity severity = v1::CHECK_SEVERITY_ERROR);
-  // What compiling a variant ("reference", or a config) for a target said; without a variant, what
-  // is wrong with the kernel on the target.
+  // Adds the compiler's message about a variant ("reference", or a config) for a target; without a
+  // variant, a mistake of the kernel on the target.
   void AddCompile(const std::string& target, const std::string& variant,
                   const std::string& message);
 

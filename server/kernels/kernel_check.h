@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `kernel check` does: parses a spec, builds its spaces, compiles variants; what is wrong is a
+// The work of `kernel check`: parses a spec, builds its spaces, compiles variants. A mistake is a
 // finding with its place.
 #pragma once
 

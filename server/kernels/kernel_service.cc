@@ -28,7 +28,8 @@ constexpr absl::Duration kCap = absl::Minutes(2);  // other large spaces may be 
 }  // namespace
 
 std::set<std::string> KernelService::TargetsShown() {
-  // What people have or rent, with or without one in this host, and the host's own devices.
+  // Targets that people commonly have, whether or not this host has such a device, and the host's
+  // own.
   std::set<std::string> targets;
   for (const DeviceProfile* profile : DeviceProfiles()) {
     targets.insert(profile->common_targets.begin(), profile->common_targets.end());

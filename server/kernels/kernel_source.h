@@ -12,7 +12,8 @@
 
 namespace tune::server {
 
-// Of a submitted kernel, all files together: 4 MiB of text, and what buffers hold.
+// The limit for all files of a submitted kernel together: 4 MiB of text, and the contents of
+// buffers.
 inline constexpr size_t kSourceBytesMax = 20 << 20;
 inline constexpr int kSourceFilesMax = 256;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a kernel whatever its config, told from its text before anything is compiled.
+// Finds the mistakes of a kernel that do not depend on its config, from its text before anything is
+// compiled.
 #pragma once
 
 #include <string>

@@ -20,10 +20,10 @@ namespace {
 
 constexpr size_t kDefinitionBytesMax = 1 << 20;
 constexpr uint32_t kSamplesMax = 10'000;
-// Of an answer: it is held until the client has read it.
+// The limit of an answer, which is held until the client has read it.
 constexpr size_t kAnswerBytesMax = 4 << 20;
 
-// What a request is about: the definition, and of a kernel its problem and target.
+// The subject of a request: the definition, and for a kernel its problem and target.
 struct Question {
   SpaceDefinition definition;
   std::optional<Problem> problem;

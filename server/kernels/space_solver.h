@@ -24,7 +24,7 @@ class SpaceSolver {
  public:
   // How many large spaces may wait for calls; more are refused.
   static constexpr int kWaitingMax = 16;
-  // What all work together may hold: three small efforts, and a large one.
+  // Limits of the memory that all work together may hold: three small efforts and a large one.
   static constexpr size_t kSmallBytes = 8 << 20;
   static constexpr int kSmallAtOnce = 3;
   static constexpr size_t kLargeBytes = 112 << 20;
@@ -47,12 +47,12 @@ class SpaceSolver {
   absl::Status Run(absl::FunctionRef<absl::Status(const SpaceEffort&)> work,
                    const Cancelled& cancelled, Caller caller = Caller::kCall);
 
-  // As Kernel::MakeSpace.
+  // Runs Kernel::MakeSpace, and returns its errors and those of Run.
   absl::StatusOr<Space> MakeSpace(const Kernel& kernel, const Problem& problem,
                                   const TargetTraits& traits, const Cancelled& cancelled,
                                   Caller caller = Caller::kCall);
 
-  // What runs or waits ends with CANCELLED or UNAVAILABLE. Idempotent.
+  // Ends running and waiting work with CANCELLED or UNAVAILABLE. Idempotent.
   void Stop() { executor_.Stop(); }
 
  private:

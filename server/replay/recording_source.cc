@@ -77,7 +77,7 @@ absl::StatusOr<Recording> FromSweep(const v1::RecordingSource& source) {
   return recording;
 }
 
-// One kernel's recordings on one device may differ in the problem alone.
+// Recordings of one kernel on one device may differ in the problem alone.
 bool IsSame(const Recording& a, const Recording& b) {
   return a.name == b.name && a.device == b.device && a.problem == b.problem;
 }

@@ -27,8 +27,8 @@ class PriorRecordings {
   static absl::StatusOr<PriorRecordings> Read(
       const google::protobuf::RepeatedPtrField<v1::RecordingSource>& sources);
 
-  // What they tell of a recording; nothing if that is one of them: no recording is prior knowledge
-  // of itself.
+  // Observations for a sweep of `recording`, as a prior. Empty if `recording` is among these
+  // recordings: a recording must not be its own prior.
   std::vector<PriorObservation> For(const replay::Recording& recording) const;
   std::vector<std::string> Names() const;
   v1::Prior ToProto() const;

@@ -24,7 +24,7 @@ constexpr char kPreface[] =
     "see\n"
     "# docs/adding-a-kernel.md. `tunectl kernel check` says what is missing.\n";
 
-// As the expression language writes it.
+// The value as a literal of the expression language.
 std::string Literal(const Value& value) {
   const std::string* text = std::get_if<std::string>(&value);
   if (text == nullptr) return ToText(value);

@@ -22,7 +22,7 @@ using replay::Played;
 constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 constexpr uint32_t kBudgets[] = {25, 50, 100, 200};
 
-// One run of one strategy on one space.
+// A run of a strategy on a space.
 struct Run {
   size_t space = 0;
   size_t strategy = 0;

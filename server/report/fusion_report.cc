@@ -24,7 +24,7 @@ namespace {
 constexpr uint32_t kSweepsSearched = 1000;
 constexpr char kMemoryCeiling[] = "dram_copy";
 
-// What the sweeps of a device found, newest first.
+// The results of a device's sweeps, newest first.
 class Evidence {
  public:
   static absl::StatusOr<Evidence> Of(const FusionSources& sources) {
@@ -46,7 +46,7 @@ class Evidence {
     return nullptr;
   }
 
-  // Of the best config of a sweep.
+  // Adds the figures of a sweep's best config.
   absl::Status Describe(const db::SweepRow& row, v1::FusedWork& work) const {
     ASSIGN_OR_RETURN(const SweepView view, sources_.sweeps.Get(row.id));
     if (!view.result) return absl::OkStatus();
@@ -73,7 +73,7 @@ class Evidence {
   std::vector<db::SweepRow> sweeps_;
 };
 
-// One report in the making.
+// Makes a report.
 class Maker {
  public:
   Maker(const FusionSources& sources, const FusionResolver& resolver, const Evidence& evidence,

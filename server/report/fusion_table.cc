@@ -82,7 +82,7 @@ absl::StatusOr<v1::FusionTable> ParseFusionTable(const std::string& text) {
     return absl::InvalidArgumentError(
         mistake.text().empty() ? "fusions.textproto:1:1: not a table of fusions" : mistake.text());
   }
-  // What is not UTF-8 could be parsed from text but never be sent.
+  // Text that is not UTF-8 could be parsed but never be sent.
   if (!v1::FusionTable().ParseFromString(table.SerializeAsString())) {
     return absl::InvalidArgumentError("fusions.textproto:1:1: a string is not UTF-8");
   }

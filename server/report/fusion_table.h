@@ -40,7 +40,7 @@ class FusionResolver {
 
   // Errors name the part.
   absl::StatusOr<FusedKernel> Resolve(const v1::FusionPart& part) const;
-  // Of an expression over the sizes; 1 if there is none.
+  // Evaluates an expression over the sizes; 1 if it is empty.
   absl::StatusOr<double> Times(const std::string& where, const std::string& expression) const;
 
  private:

@@ -74,7 +74,7 @@ DeviceInfo InfoOf(const Devices& devices, const db::SweepRow& sweep, absl::Time 
   if (!views.ok()) return info;
   for (const DeviceView& view : *views) {
     if (view.status.info.name != sweep.device_name) continue;
-    // Of several of the name, the one it ran on.
+    // If several devices have the name, the device that the sweep ran on counts.
     if (view.status.id == sweep.job.device_id) return view.status.info;
     if (info.target.empty()) info = view.status.info;
   }

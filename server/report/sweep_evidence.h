@@ -21,7 +21,7 @@ namespace tune::server {
 
 struct SweepEvidence {
   SweepView view;
-  // Of the newest trial; its own fields empty if there is none.
+  // The key of the newest trial; its own fields are empty if there is none.
   TrialKey key;
   // Without samples, oldest first. Those that an earlier sweep of the same key measured and this
   // one built on come first.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each parameter of a sweep is worth, how the search went, and what failed, as a message.
+// The report of a sweep as a message: the effect of each parameter, the course of the search, the
+// failures.
 #pragma once
 
 #include <string>

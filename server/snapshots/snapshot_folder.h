@@ -49,7 +49,8 @@ class SnapshotFolder {
 
   // Newest first.
   std::vector<StoredSnapshot> List() const;
-  // What is meant by a digest, the first 6 or more digits of one, a number, or "" for the newest.
+  // Finds a snapshot by its digest, the first 6 or more digits of it, a number, or "" for the
+  // newest.
   absl::StatusOr<StoredSnapshot> Find(const std::string& snapshot) const;
   // Bytes of a file from an offset on; empty at the end.
   absl::StatusOr<std::string> Read(const std::string& digest, uint64_t offset, size_t most) const;

@@ -38,7 +38,7 @@ class SnapshotService : public v1::SnapshotService::CallbackService {
                                            v1::PruneSnapshotsResponse* response) override;
 
  private:
-  // Of the newest: with what was published until now.
+  // Finds a snapshot. The newest has all that was published until now.
   absl::StatusOr<StoredSnapshot> Find(const std::string& snapshot, const Cancelled& cancelled);
 
   SnapshotFolder& folder_;

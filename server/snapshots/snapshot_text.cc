@@ -25,7 +25,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFormat[] = "tunectl snapshot";
 constexpr int kVersion = 1;
-// Of a record's line: what has more than fits is not even tried.
+// The least size of a record's line, by which a snapshot that cannot fit is refused before it is
+// made.
 constexpr size_t kLineBytesMin = 400;
 
 std::string Line(const Json& json) {
@@ -88,7 +89,7 @@ const char* NameOf(Role role) {
   }
 }
 
-// What a caller passes, and of which shape: scratch and tensor maps are no business of his.
+// An arg that a caller passes, with its shape. Callers do not see scratch and tensor maps.
 Json ToJson(const ArgSpec& arg) {
   Json json = {{"name", arg.name}};
   if (arg.buffer.has_value()) {
@@ -105,7 +106,8 @@ Json ToJson(const ArgSpec& arg) {
   return json;
 }
 
-// What decides which config answers for a problem: how its dims match, and which configs are valid.
+// The parts of a kernel that decide which config answers for a problem: how its dims match, and
+// which configs are valid.
 Json ToJson(const std::string& name, const Kernel& kernel, const std::string& include_digest) {
   const KernelSpec& spec = kernel.spec();
   Json json = {{"name", name}, {"hash", kernel.hash()}};
@@ -130,7 +132,8 @@ Json ToJson(const std::string& name, const Kernel& kernel, const std::string& in
   return json;
 }
 
-// Of a target, whichever device has it. The processors of this host are nobody else's business.
+// The traits of a target, whichever device has it. The number of this host's processors is left
+// out.
 Json ToJson(const TargetTraits& traits) {
   return {{"is_host", ProfileOfTarget(traits.target).is_host},
           {"sm", traits.sm},
@@ -189,8 +192,8 @@ Json ToJson(const lookup::Record& record) {
           {"evidence", absl::StrCat("sha256:", Sha256Hex(ToProto(record).SerializeAsString()))}};
 }
 
-// What configs lost at a shape, for those that are known. How many blocks it has of each, where
-// that says something.
+// The losses of configs at a shape, if they are known, and the blocks of each config, if they are
+// known.
 Json ToJson(const ShapeGrid::Shape& shape) {
   Json losses = Json::array();
   for (size_t config = 0; config < shape.losses.size(); ++config) {
@@ -204,7 +207,7 @@ Json ToJson(const ShapeGrid::Shape& shape) {
   return json;
 }
 
-// What a problem between tuned shapes is answered from.
+// The grid that answers for a problem between tuned shapes.
 Json ToJson(const DeviceGrid& grid) {
   Json fixed = Json::object();
   for (const auto& [name, value] : grid.fixed) fixed[name] = value;

@@ -13,7 +13,7 @@
 
 namespace tune::server {
 
-// What the first line of a snapshot says.
+// The first line of a snapshot.
 struct SnapshotHeader {
   int64_t number = 0;  // of the newest record
   int64_t published_unix_ms = 0;

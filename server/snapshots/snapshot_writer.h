@@ -27,7 +27,8 @@ class SnapshotWriter {
 
   // Something was published. Returns at once.
   void Notice();
-  // What was noticed before the call is in a file when it returns, or the reason why not.
+  // Waits until all that was noticed before the call is in a file, or returns the reason why it is
+  // not.
   absl::Status Flush(const Cancelled& cancelled);
   // Like Flush, but hurries nobody, and waits for `most` at most.
   void Await(absl::Duration most);

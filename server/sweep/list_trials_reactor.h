@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ListTrials call: reads a sweep's trials in pages and sends them as fast as the client takes
+// A ListTrials call: reads a sweep's trials in pages and sends them as fast as the client takes
 // them, so that a sweep of any length costs little memory. It first learns the ids of some thousand
-// trials, then loads those of a page at a time. A stream that is not read holds a page, and one of
-// its caller's places at the executor, so that a caller has a bounded number of them.
+// trials, then loads those of a page at a time. A stream that is not read holds a page, and a place
+// of its caller at the executor, so that a caller has a bounded number of them.
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,8 @@
 namespace tune::server {
 namespace {
 
-// Of the search. An idle device has time, but whoever wants it next waits for a trial to end.
+// Seconds of search. An idle device has time, but a job that wants it next waits for a trial to
+// end.
 constexpr double kSeconds = 60;
 
 constexpr int kTriesMax = 100;
@@ -105,7 +106,7 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
       CheckSubmission(RequestFor(answer, devices.front(), tools_.catalogue), tools_.catalogue,
                       tools_.devices, tools_.solver, deadline, cancelled));
   submission.device_ids = devices;
-  // What is found belongs where it was missed, whoever asked.
+  // The sweep's results belong to the kernel's name space, whoever asked.
   submission.sweep.kernel_name = answer.kernel_name;
   submission.sweep.name_space = NameSpaceIn(answer.kernel_name);
   submission.sweep.job.subject = NameIn(submission.sweep.name_space, submission.sweep.job.subject);

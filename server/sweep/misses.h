@@ -45,7 +45,8 @@ class Misses {
   };
   explicit Misses(const Tools& tools) : tools_(tools) {}
 
-  // As RecordMiss. Waits for the devices and the space, at most until `deadline`.
+  // Records a miss (server/records/recorded_miss.h). Waits for the devices and the space, at most
+  // until `deadline`.
   RecordedMiss Record(const RecordQuery& query, const std::string& owner, absl::Time deadline,
                       const Cancelled& cancelled) const;
 

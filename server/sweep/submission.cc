@@ -159,7 +159,7 @@ void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep) {
   }
   const bool all = sweep.budget_trials == 0 && sweep.budget_seconds == 0;
   if (!sweep.strategy.empty()) return;
-  // What is tried whole needs no choosing.
+  // A space that is tried whole needs no strategy that chooses.
   const bool fits = all ? space_size <= kExhaustiveMax
                         : sweep.budget_seconds == 0 && space_size <= sweep.budget_trials;
   sweep.strategy = fits ? "exhaustive" : std::string(kDefaultStrategy);

@@ -37,7 +37,7 @@ void ResultToProto(const SweepResult& from, const SweepFigures& figures, v1::Swe
   if (const Trial* trial = OkDefault(from)) *to.mutable_default_trial() = ToProto(*trial);
 }
 
-// What of a sweep is in no column of its row.
+// Converts the parts of a sweep that have no column in its row.
 void SearchToProto(const SweepView& view, v1::Sweep& proto) {
   if (view.search.trials_without_improvement > 0 || view.search.improvement_chance_min > 0) {
     v1::StopRules& stop = *proto.mutable_stop();

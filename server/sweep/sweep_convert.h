@@ -13,7 +13,7 @@ namespace tune::server {
 
 v1::Sweep ToProto(const SweepView& view);
 
-// What a finished sweep shows besides its row and its trials, as JSON for SweepRow::summary.
+// The parts of a finished sweep besides its row and its trials, as JSON for SweepRow::summary.
 std::string SummaryText(const SweepView& view);
 // Restores progress and the roof of the result from a row's summary; the result's trials are for
 // the caller to fill in. DATA_LOSS if the text is not a summary.

@@ -141,7 +141,7 @@ JobWork::End SweepRun::Ended(const absl::Status& status) {
   const bool yields = stop_ && !context_.cancelled_for_good();
   const bool waits = !status.ok() && !stop_ && work_.WaitsFor(context_.device_id());
   if (!paused_.empty() && !context_.cancelled_for_good()) {
-    // What could not be stored is measured again.
+    // Trials that could not be stored are measured again.
     confirmed_ = false;
     view_.result.reset();
     end.interrupted = true;

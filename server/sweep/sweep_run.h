@@ -64,7 +64,7 @@ class SweepRun {
   db::SweepRow DoneRow() const;
   // Takes back the winner, whose record could not be published. The status to end with.
   absl::Status NotPublished(const absl::Status& why);
-  // What the record's config was compiled to, as a file.
+  // The artifact of the record's config, as the text of its file.
   absl::StatusOr<std::string> Artifact(const lookup::Record& record) const;
 
  private:
@@ -73,8 +73,8 @@ class SweepRun {
   // FAILED_PRECONDITION: the device is not the one that the sweep was submitted for.
   absl::Status CheckDevice(const DeviceInfo& info) const;
   absl::Status PlanSpace();
-  // Trials at once: fewer than the evaluator takes where a strategy that learns has few to try.
-  // Those that learn from a prior do from results.
+  // The number of trials at once: fewer than the evaluator takes if a strategy that learns has few
+  // to try. A strategy that learns from a prior also learns from results.
   size_t InFlight() const;
   absl::StatusOr<std::vector<PriorObservation>> LoadPrior();
   // Configs that won at other problems, in the order in which they are tried.

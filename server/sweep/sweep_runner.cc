@@ -32,7 +32,7 @@
 namespace tune::server {
 namespace {
 
-// What is in flight was chosen before its results were known: of few trials, a quarter at most.
+// Configs in flight were chosen without each other's results: of few trials, a quarter at most.
 constexpr uint64_t kBlindShare = 4;
 constexpr uint64_t kInFlightMin = 4;
 constexpr size_t kStartsMax = 4;  // winners of other problems that a sweep tries first
@@ -313,7 +313,7 @@ void SweepRun::NoteSpent() {
   }
 }
 
-// What is wrong with thousands of configs is mostly the same: the first messages have all of it.
+// Thousands of configs mostly fail with the same message, so the first messages tell all.
 void SweepRun::TrimMessage(Trial& trial) {
   constexpr size_t kWholeMessageBytes = 256 << 10;  // of a sweep
   constexpr size_t kTrimmedBytes = 1 << 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a sweep at one moment: its row, how far it is, what it found.
+// A sweep at a moment: its row, its progress, its result.
 #pragma once
 
 #include <algorithm>
@@ -87,7 +87,7 @@ struct SearchOptions {
   uint64_t trials_without_improvement = 0;  // 0: the rule does not apply
   double improvement_chance_min = 0;
   bool no_warm_start = false;
-  // What the client sent along; not stored. May be null.
+  // The prior that the client sent along; not stored. May be null.
   std::shared_ptr<const WarmStart> prior;
 };
 

@@ -20,7 +20,7 @@ namespace {
 constexpr char kInterrupted[] =
     "its tunectl was ended; the same command again goes on from its trials, and nothing else does";
 constexpr uint32_t kTrialsAtOnce = 1000;
-// Where one is asked for that there is not.
+// Sweeps that are searched and named in the error for an unknown sweep.
 constexpr uint32_t kLookedThrough = 100;
 constexpr size_t kNamed = 5;
 constexpr int kPutBackMax = 3;
@@ -159,7 +159,7 @@ absl::Status Sweeps::Inherit() {
       left.push_back(*std::move(view));
     }
   }
-  // What a daemon died with may kill this one too: others first.
+  // A sweep that a daemon died with may kill this one too, so others go first.
   std::stable_sort(left.begin(), left.end(), [](const SweepView& a, const SweepView& b) {
     return a.row.job.deaths < b.row.job.deaths;
   });
@@ -190,7 +190,7 @@ std::string Sweeps::WhyNotOn(const db::SweepRow& row, const std::string& device_
   if (IsOutOfUse(*status) && !status->message.empty()) {
     return absl::StrCat("device ", device_id, " cannot be used: ", status->message);
   }
-  // Where all are others, one runs it, and says so.
+  // If all of its devices are others now, the sweep runs on one of them and fails with the reason.
   if (!is_another(device_id) ||
       std::all_of(row.device_ids.begin(), row.device_ids.end(), is_another)) {
     return "";

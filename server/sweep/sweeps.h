@@ -31,7 +31,7 @@ class SweepWork : public JobWork {
  public:
   SweepWork(Sweeps& sweeps, SweepView view) : sweeps_(sweeps), view_(std::move(view)) {}
 
-  // As it is now, its job included.
+  // Returns the sweep as it is now, with its job.
   SweepView view() const;
   // Replaces all but the job's row.
   void Update(SweepView view);
@@ -102,8 +102,8 @@ class Sweeps {
 
   // Takes a stored sweep into the scheduler unless that has been done.
   void Enqueue(const SweepView& view, std::vector<std::string> devices);
-  // As JobWork::WhyNotOn: where the device is away, or another one now while others of the sweep's
-  // are what it was submitted for.
+  // As JobWork::WhyNotOn: the device is away, or it is another one now while others of the sweep's
+  // devices are those that it was submitted for.
   std::string WhyNotOn(const db::SweepRow& row, const std::string& device_id) const;
   // Takes up sweeps that a daemon died with after the others, and not more often than is allowed.
   // Ends what an earlier tunectl left, which is nobody's.

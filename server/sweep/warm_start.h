@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sweep can start from: trials of the same kernel on other shapes, devices and drivers, and
-// recordings that a client sent along. And what won elsewhere, by records alone.
+// Knowledge that a sweep can start from: trials of the same kernel on other shapes, devices and
+// drivers, recordings that a client sent along, and the winners of other problems, from records
+// alone.
 #pragma once
 
 #include <string>
@@ -28,9 +29,9 @@ struct WarmStart {
 // INVALID_ARGUMENT: too much of it, or values that are none.
 absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
 
-// What the store knows of the kernel under keys other than `key`, and sweeps that came with the
-// program, the nearest first, at most `observations_max` of it. `kernel_name` is with its name
-// space: what was measured in another one does not count. Replayed sweeps are not in the store.
+// Gathers what the store has of the kernel under keys other than `key`, and sweeps that came with
+// the program, the nearest first, at most `observations_max`. `kernel_name` has its name space:
+// measurements in another name space do not count. Replayed sweeps are not in the store.
 absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps& shipped,
                                           const std::string& kernel_name, const Kernel& kernel,
                                           const TrialKey& key, size_t observations_max);

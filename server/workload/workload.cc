@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kAnyDevice[] = "any";
 
-// As keys tell devices apart.
+// Compares devices as keys do.
 bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
   return a.name == b.name && a.target == b.target && a.driver == b.driver;
 }
@@ -28,7 +28,7 @@ absl::Status ProblemInvalid(const absl::Status& status, const Kernel& kernel) {
   return WithDetail(status, detail);
 }
 
-// Nothing if the param has no such value.
+// Converts `value` to the kind of a param; nullopt if the param has no such value.
 std::optional<Value> Like(const Value& kind, const Value& value) {
   if (kind.index() == value.index()) return value;
   const int64_t* integer = std::get_if<int64_t>(&value);

@@ -30,9 +30,9 @@ struct DeviceChoice {
   TargetTraits traits;
 };
 
-// What a request's `device` names, be it of use or not: an id; empty or "any": the default, the
-// first GPU that can be used, else the CPU. Waits until the devices are known. NOT_FOUND names the
-// devices there are.
+// The device that a request's `device` names, whether or not it can be used: an id; empty or "any":
+// the default, the first GPU that can be used, else the CPU. Waits until the devices are known.
+// NOT_FOUND names the devices there are.
 absl::StatusOr<DeviceView> NamedDevice(const std::string& device, const Devices& devices,
                                        absl::Time deadline, const Cancelled& cancelled = {});
 
@@ -41,7 +41,7 @@ absl::StatusOr<DeviceView> NamedDevice(const std::string& device, const Devices&
 absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devices& devices,
                                           absl::Time deadline, const Cancelled& cancelled = {});
 
-// What a request names. The kernel is one of the catalogue or comes with the request.
+// The names in a request. The kernel is one of the catalogue or comes with the request.
 struct WorkloadRequest {
   std::string kernel_name;
   const v1::KernelSource* kernel_source = nullptr;  // of the request
@@ -51,7 +51,7 @@ struct WorkloadRequest {
   std::optional<std::string> name_space;  // as ParseKernelSource takes it
 };
 
-// Of any message that has the fields kernel_name, kernel_source, dims, dtype and device.
+// Reads any message that has the fields kernel_name, kernel_source, dims, dtype and device.
 template <typename Request>
 WorkloadRequest WorkloadOf(const Request& request,
                            const std::optional<std::string>& name_space = std::nullopt) {
@@ -84,7 +84,7 @@ absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const C
 // The kernel alone.
 absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
                                           const Catalogue& catalogue);
-// Of a kernel and a device that were resolved before.
+// Resolves a problem of a kernel and a device that were resolved before.
 absl::StatusOr<Workload> ResolveWorkload(NamedKernel named, const Dims& dims,
                                          const std::string& dtype, const DeviceChoice& device);
 
@@ -93,7 +93,7 @@ absl::StatusOr<Workload> ResolveWorkload(NamedKernel named, const Dims& dims,
 // valid. INVALID_ARGUMENT: no such param, a value that it does not have, or no config of the space.
 absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& given);
 
-// What the sources of a kernel take while a job holds them.
+// Memory that the sources of a kernel take while a job holds them.
 size_t SourceBytesOf(const Kernel& kernel);
 
 // The kernel as the store keeps it.
