@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client shows to a daemon that it reaches by TCP, and what it wants to see.
+// The credentials of a client for a daemon that it reaches by TCP, and what it verifies.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ struct TlsFiles {
   std::string ca;           // verifies the daemon; empty: the system's authorities
   std::string certificate;  // ours
   std::string key;
-  // Of one token. Without it $TUNE_TOKEN itself, else, where no certificate is given, the file
-  // tunectl/token in $XDG_CONFIG_HOME or ~/.config, if there is one.
+  // A file with a token. Without it $TUNE_TOKEN itself, else, if no certificate is given, the file
+  // tunectl/token in $XDG_CONFIG_HOME or ~/.config, if it exists.
   std::string token_file;
 };
 

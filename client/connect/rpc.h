@@ -25,7 +25,8 @@ inline absl::Status FromGrpc(const grpc::Status& from) {
   return status;
 }
 
-// Nothing: not an error of the daemon's own, or one that a program can do nothing about.
+// The detail of an error; nullopt if it is no error of the daemon's own, or no program can act on
+// it.
 inline std::optional<v1::ErrorDetail> DetailOf(const absl::Status& status) {
   v1::ErrorDetail detail;
   const auto payload = status.GetPayload("type.googleapis.com/tune.v1.ErrorDetail");

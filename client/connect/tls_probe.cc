@@ -99,7 +99,7 @@ Context ContextOf(const TlsTexts& texts) {
   if (context == nullptr) return context;
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_alpn_protos(context.get(), kProtocol, sizeof(kProtocol));
-  // What is wrong is asked for afterwards: else the certificate would be gone.
+  // The certificate is verified afterwards: a failed verification here would drop it.
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);
   if (texts.ca.empty()) SSL_CTX_set_default_verify_paths(context.get());
   for (const Certificate& one : CertificatesOf(texts.ca)) {
@@ -204,7 +204,7 @@ std::string HostsOf(X509* certificate) {
   return hosts.empty() ? "no host" : absl::StrJoin(hosts, ", ");
 }
 
-// Of the daemon's certificate; empty: it is fine.
+// Why the daemon's certificate is not trusted; empty: it is.
 std::string WhyNotTrusted(SSL* session, const std::string& host, bool has_ca) {
   X509* const certificate = SSL_get0_peer_certificate(session);
   const long result = SSL_get_verify_result(session);
@@ -237,7 +237,7 @@ std::string WhyNotTrusted(SSL* session, const std::string& host, bool has_ca) {
   }
 }
 
-// Of a handshake that the other side ended, by the last error of the library.
+// Why the other side ended the handshake, by the library's last error.
 std::string WhyRefused() {
   const unsigned long error = ERR_peek_last_error();
   const int reason = ERR_GET_REASON(error);
@@ -250,8 +250,8 @@ std::string WhyRefused() {
   return absl::StrCat("the TLS handshake fails: ", text != nullptr ? text : "it was broken off");
 }
 
-// Of a handshake after which the other side hung up without a word, as gRPC's servers do with a
-// certificate that they do not take; empty: we showed none.
+// Why the other side hung up after the handshake without a word, as gRPC's servers do if they
+// reject a certificate; empty: we sent none.
 std::string WhyHungUp(SSL* session) {
   const X509* const certificate = SSL_get_certificate(session);
   if (certificate == nullptr) return "";

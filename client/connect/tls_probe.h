@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a TLS connection that does not come about. gRPC says little more than that it
-// failed; this tries the handshake once more, by itself, and says why.
+// Finds out why a TLS connection fails. gRPC says little more than that it failed; this tries the
+// handshake once more, by itself, and says why.
 #pragma once
 
 #include <chrono>

@@ -33,7 +33,7 @@ double NumberOf(const Json& object, const char* name) {
   return member.is_number() ? member.get<double>() : 0;
 }
 
-// Nothing if it lacks what every record has.
+// Nullopt if it lacks a field that every record has.
 std::optional<ExportRecord> ToRecord(const Json& json) {
   const Json& hard = Member(json, "hard");
   ExportRecord record{.dtype = TextOf(hard, "dtype"),
@@ -54,8 +54,7 @@ std::optional<ExportRecord> ToRecord(const Json& json) {
   return record;
 }
 
-// Those of the devices that `asked` may mean: the one of that name, else those whose names begin
-// so.
+// The devices that `asked` may mean: the device of that name, else those whose names begin with it.
 std::vector<std::string> Named(const std::string& asked, const std::vector<std::string>& devices) {
   std::vector<std::string> named;
   for (const std::string& device : devices) {

@@ -12,7 +12,7 @@
 
 namespace tune::client {
 
-// What a format is made of: the records of one kernel on one device, by the sizes of their dims.
+// The input of a format: the records of one kernel on one device, by the sizes of their dims.
 struct ExportRecord {
   std::vector<std::pair<std::string, int64_t>> dims;
   std::string dtype;

@@ -10,7 +10,7 @@
 namespace tune::client {
 namespace {
 
-// What triton.Config takes beside the constants of a kernel.
+// Parameters of triton.Config besides the constants of a kernel.
 const std::set<std::string> kLaunchOptions = {"num_warps", "num_stages", "num_ctas", "maxnreg"};
 
 // A value as Python writes it. JSON's text is Python's, but for booleans.

@@ -31,7 +31,7 @@ IGNORED = {"verbose", "iterations", "strategy", "strategy_options", "metrics", "
            "quiet", "device", "platform", "cache", "simulation_mode", "objective", "objectives", "parallel", "seed",
            "objective_higher_is_better", "use_noodles", "compiler"}
 LANGUAGES = {"", "CUDA", "CUPY", "NVCUDA"}
-# What a HIP kernel has that CUDA C++ has not, or has with other arguments.
+# Marks of a HIP kernel: names that CUDA C++ lacks, or has with other arguments.
 HIP_ALONE = re.compile(r"hip|HIP|amd|rocm|\b(__shfl|__shfl_(up|down|xor)|__ballot|__any|__all|warpSize)\b", re.A)
 TYPE_WIDTHS = {"double": 64, "float64": 64, "float": 32, "__nv_bfloat16": 16, "nv_bfloat16": 16, "bfloat16": 16,
                "half": 15, "__half": 15, "float16": 15, "long long": 64, "long": 64, "int64_t": 64, "int": 32,
@@ -395,7 +395,7 @@ class Import(CompilerOptions, SpecWriter):
         if written == "+=":
             return "INOUT"
         if written == "=" or answered:
-            # What is filled with more than zeros may be meant to keep some of it.
+            # A buffer that is filled with more than zeros may be meant to keep some of it.
             return "OUTPUT" if is_zero or answered else "INOUT"
         if self.source is None:
             return "OUTPUT" if is_zero else "INPUT"

@@ -48,7 +48,7 @@ class TuningReader(Reader):
         finally:
             self.around.pop()
 
-    # What was not followed.
+    # Parts that were not followed.
 
     def pass_over(self, node, text):
         self.passed_over.append((node.lineno, node, text if not self.where else text.removesuffix(DOUBT) + self.where))

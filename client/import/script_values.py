@@ -391,7 +391,7 @@ def array_call(name, positional, by_name):
     return None
 
 
-# Of memory that a driver has locked.
+# Makers of memory that a driver has locked.
 PINNED = {"zeros_pinned": "zeros", "empty_pinned": "empty", "pagelocked_zeros": "zeros", "pagelocked_empty": "empty"}
 # Makers that take the type as an argument by place.
 TYPED = {"zeros", "empty", "ones", "full", "array", "asarray", "zeros_like", "empty_like", "ones_like", "full_like"}

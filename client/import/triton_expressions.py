@@ -18,7 +18,7 @@ LIMITS = {("f32", "eps"): "1.1920928955078125e-07", ("f32", "tiny"): "1.17549435
           ("f32", "min"): "-3.4028234663852886e+38", ("f16", "eps"): "0.0009765625", ("f16", "max"): "65504.0",
           ("f16", "min"): "-65504.0", ("bf16", "eps"): "0.0078125", ("i32", "max"): "2147483647", ("i32", "min"): "-2147483648"}
 COUNTS = re.compile(r"get_(multi_?processor_count|num_sms?|sm_count|device_sm_count)|num_sms?")  # functions that give it
-# Of Triton's language: what the oldest Triton of the service has and scripts ask for.
+# Triton's functions that scripts use and the oldest Triton of the service has.
 LANGUAGE = {"gather", "make_tensor_descriptor", "dot_scaled", "range", "static_range", "cumsum", "histogram"}
 STEPS_MAX = 30_000
 DEPTH_MAX = 12

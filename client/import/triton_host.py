@@ -263,7 +263,7 @@ class Host(Expressions):
             else:
                 self.assign(inner, self.extent(value.axes, index if index < star else index - count), names)
 
-    # What conditions say.
+    # Conclusions from conditions.
 
     def learn(self, node, names, holds):
         """An assert, or a branch that is gone: which axes are the same, how many there are."""
@@ -349,7 +349,7 @@ class Host(Expressions):
         except (ValueError, SyntaxError):
             return value
 
-    # What the launch says.
+    # Conclusions from the launch.
 
     def bind(self, launched):
         """{parameter of the kernel: value}, and what of it was not understood."""

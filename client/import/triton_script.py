@@ -17,7 +17,7 @@ from triton_launch import Launch, ModuleNames
 TYPES = ("f16", "bf16", "f32")
 EXPRESSION_MAX = 4096
 NAME = r"(?<![\w.'])[A-Za-z_]\w*"  # in an expression
-# What a dim is where the script does not say: one axis, or one of several.
+# Sizes of a dim that the script does not determine: of a single axis, and of several.
 ONE_DIM, SEVERAL_DIMS = 1 << 24, 4096
 CANDIDATES_MAX = 12
 
@@ -46,7 +46,7 @@ class Import:
         return {"name": self.name, "left": self.left, "notes": self.notes,
                 "files": {**self.source.headers, f"{self.name}.py": text, f"{self.name}.textproto": self.spec(origin)}}
 
-    # What is tried.
+    # The configs.
 
     def read_configs(self):
         given = self.function.tuner()
@@ -113,7 +113,7 @@ class Import:
         self.lets = [f"lets {{ name: {quoted(name)} value: {quoted(value)} }}" for name, value in made[0]]
         return made[1]
 
-    # What it runs on.
+    # The problem and the launch.
 
     def read_launch(self):
         """Of the functions that lead to the launch, the one that says most."""

@@ -11,7 +11,7 @@ SAME = {"contiguous", "detach", "clone", "cuda", "cpu", "requires_grad_", "zero_
         "pin_memory", "nan_to_num", "expand_as_self"}
 CONVERT = {"float": "'f32'", "half": "'f16'", "bfloat16": "'bf16'", "double": "'f64'", "int": "'i32'", "long": "'i64'",
            "bool": "'bool'", "short": "'i16'", "byte": "'u8'"}
-# What only a tensor is asked for: a parameter of which it is asked is one.
+# Attributes of tensors alone: a parameter with such an attribute is a tensor.
 TENSOR_ATTRIBUTES = {"shape", "stride", "dtype", "device", "numel", "size", "contiguous", "view", "reshape", "is_contiguous",
                      "new_empty", "new_zeros", "ndim", "dim", "element_size", "data_ptr", "T", "t", "transpose", "permute",
                      "unsqueeze", "squeeze", "flatten", "chunk", "is_cuda", "storage_offset", "nelement", "to", "detach"}

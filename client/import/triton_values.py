@@ -61,7 +61,7 @@ class Type:
         text = self.text
         if "dtype" in re.sub(r"'\w*'", "", text) and text == "dtype":
             text = "'bf16' if dtype == 'bf16' else 'f16' if dtype == 'f16' else 'f32'"
-        # Those that are compared with keep the spec's names.
+        # Texts in comparisons keep the spec's names.
         return re.sub(r"(?<!== )(?<!!= )'(\w+)'", lambda m: f"'{TRITON_TYPES.get(m[1], m[1])}'", text)
 
 

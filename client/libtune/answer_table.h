@@ -62,10 +62,11 @@ class AnswerTable {
  public:
   AnswerTable() : answers_(std::make_unique<Answers>()) {}
   ~AnswerTable();
-  // Null: it is not there, or somebody writes. At worst an answer is worked out again.
+  // Null if the key has no answer, or another thread is writing. At worst an answer is worked out
+  // again.
   std::shared_ptr<const KeptAnswer> Find(absl::string_view key) const;
   void Keep(absl::string_view key, std::shared_ptr<const KeptAnswer> answer);
-  // What it has; nothing: somebody writes.
+  // All stored answers, or nullopt if another thread is writing.
   std::optional<std::vector<std::shared_ptr<const KeptAnswer>>> All() const;
 
  private:

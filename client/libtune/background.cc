@@ -17,7 +17,7 @@
 namespace tune::library {
 namespace {
 
-// Of this thread and those that it starts.
+// Blocks all signals of this thread, and of threads that it starts, for its life.
 class BlockedSignals {
  public:
   BlockedSignals() {

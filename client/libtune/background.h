@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes on beside a job, in a thread of its own.
+// Background threads of the library, beside those of the job.
 #pragma once
 
 #include <unistd.h>

@@ -78,7 +78,7 @@ struct Pipe {
   }
 };
 
-// What a program reads, without anybody who writes meanwhile: a pipe could be full, or closed.
+// The input of a program as a file, which needs no writer: a pipe could be full, or closed.
 absl::StatusOr<Descriptor> InputOf(const std::string& text) {
   Descriptor file(text.empty() ? open("/dev/null", O_RDONLY | O_CLOEXEC)
                                : memfd_create("tune-fetch", MFD_CLOEXEC));

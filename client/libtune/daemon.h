@@ -28,7 +28,7 @@ struct Order {
 // The file, or a line on each miss. UNAVAILABLE: there is none in time, with what went wrong.
 absl::StatusOr<std::string> Fetch(const Order& order);
 
-// Where this library lies: .../lib of an install, or empty.
+// The folder of this library: .../lib of an install, or empty.
 std::string LibraryFolder();
 
 }  // namespace tune::library

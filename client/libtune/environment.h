@@ -21,11 +21,11 @@ class Environment {
 
   // Empty where it is not set.
   std::string Variable(absl::string_view name) const;
-  // Of the host's daemon, or TUNE_ADDRESS's.
+  // The address of the host's daemon, or TUNE_ADDRESS.
   const std::string& default_address() const { return default_address_; }
-  // Where a shell would find a program; empty: nowhere.
+  // The path of a program, found as a shell finds it; empty if there is none.
   std::string PathOf(const std::string& program) const;
-  // As a new program gets them; they live as long as this.
+  // The entries for a new program; they live as long as this.
   char* const* entries() const { return entries_.data(); }
 
  private:

@@ -52,7 +52,7 @@ std::shared_ptr<const JobClient> JobClient::NewerThan(const std::string& digest,
   if (patient.timeout.count() > 0) patient.timeout = kNewerTimeout;
   Found newest = FindSnapshot(Wish{.fresh_seconds = fresh_seconds}, patient);
   if (newest.snapshot == nullptr || newest.snapshot->digest() == digest) return nullptr;
-  // What the install brings is what is left where all else fails, not what came later.
+  // The install's records are the last resort, not something newer.
   if (newest.source == kBundled) return nullptr;
   return std::shared_ptr<const JobClient>(new JobClient(std::move(newest), daemon_, misses_));
 }

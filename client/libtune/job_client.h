@@ -44,14 +44,14 @@ class JobClient {
   const std::string& source() const { return found_.source; }
   const std::vector<std::string>& notes() const { return found_.notes; }
 
-  // What was asked before by the same bytes; null: it is to be worked out.
+  // The answer to an earlier question with the same bytes; null if it is to be worked out.
   std::shared_ptr<const KeptAnswer> Find(absl::string_view key) const { return table_.Find(key); }
-  // What was asked so far, each once; nothing: another thread is asking.
+  // All questions so far with their answers, each once; nullopt if another thread is asking.
   std::optional<std::vector<std::shared_ptr<const KeptAnswer>>> Asked() const {
     return table_.All();
   }
-  // Works it out, keeps it by its key, and has a miss told. INVALID_ARGUMENT: a mistake of the
-  // caller.
+  // Works an answer out, keeps it by its key, and records a miss. INVALID_ARGUMENT: a mistake of
+  // the caller.
   absl::StatusOr<std::shared_ptr<const KeptAnswer>> Best(absl::string_view key,
                                                          const Question& question) const;
   // NOT_FOUND.

@@ -38,7 +38,7 @@ bool Load(void* library, const char* name, Function*& function) {
   return function != nullptr;
 }
 
-// What kernels are compiled for on a GPU of a compute capability.
+// The target that kernels are compiled for on a GPU of a compute capability.
 std::string TargetOf(int major, int minor) {
   const char* suffix = major >= kFirstArchSpecific ? "a" : "";
   return major == 0 ? "" : absl::StrCat("sm_", major, minor, suffix);
@@ -86,7 +86,7 @@ std::vector<Gpu> AllGpus() {
   return gpus;
 }
 
-// Those that CUDA_VISIBLE_DEVICES leaves, in its order.
+// The GPUs that CUDA_VISIBLE_DEVICES leaves, in its order.
 std::vector<Gpu> Visible(const std::vector<Gpu>& all) {
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
   if (text == nullptr) return all;
@@ -106,7 +106,7 @@ std::vector<Gpu> Visible(const std::vector<Gpu>& all) {
   return visible;
 }
 
-// Of the thread's CUDA context, if the job had the driver open and has a context current. The
+// The GPU of the thread's CUDA context, if the job opened the driver and has a current context. The
 // loader is asked once: a child of a fork could find it in the middle of something.
 std::optional<size_t> CurrentGpu() {
   using GetDevice = int(int*);
@@ -121,7 +121,7 @@ std::optional<size_t> CurrentGpu() {
   return static_cast<size_t>(device);
 }
 
-// As the daemon names it.
+// The host's CPU, with the name that the daemon gives it.
 LocalDevice Cpu() {
   utsname system = {};
   uname(&system);

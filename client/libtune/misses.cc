@@ -112,7 +112,7 @@ void Misses::TellAll(const Background& background) {
   }
 }
 
-// Those that there is no memory for are gone: what is told is told once.
+// If there is no memory for the batch its misses are dropped: each is reported at most once.
 std::vector<Misses::Miss> Misses::TakeBatchLocked() {
   const auto end = waiting_.begin() + std::min(waiting_.size(), kAtOnce);
   std::vector<Miss> batch;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job asked for and nobody had tuned, told to the daemon, which tunes it in the background.
-// A miss is answered at once with the best there is; telling keeps nobody waiting: a thread
-// collects for a moment and has tune-fetch tell. However many ranks miss the same, one sweep is
-// queued.
+// Reports problems that a job asked for and nobody had tuned to the daemon, which tunes them in the
+// background. A miss is answered at once with the best there is. A thread collects misses for a
+// moment and has tune-fetch send them, so the job never waits. However many ranks miss the same
+// problem, one sweep is queued.
 #pragma once
 
 #include <chrono>
@@ -29,10 +29,9 @@ class Misses {
 
   // Each problem once, and only of kernels that the snapshot knows.
   void Add(const Answer& answer);
-  // Has what is waiting told now. False: not all were, in time.
+  // Sends the queued misses now. Returns false if some were still unsent when `time` ran out.
   bool Wait(std::chrono::milliseconds time);
-  // What became of those that were told, a sentence each; null beyond the last. Lasts as long as
-  // this does.
+  // The results of the reports, a sentence each; null beyond the last. Lives as long as this.
   const char* Note(size_t index) const;
 
  private:
@@ -50,7 +49,7 @@ class Misses {
   void StartLocked();
   void TellAll(const Background& background);
   std::vector<Miss> TakeBatchLocked();
-  // Nothing where there is no memory.
+  // Returns no notes if there is no memory.
   std::vector<std::string> TellQuietly(const std::vector<Miss>& batch, int end_fd) const noexcept;
   void NoteLocked(std::vector<std::string> notes) noexcept;
   // A sentence of each, or one of all.

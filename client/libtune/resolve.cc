@@ -27,7 +27,7 @@ bool IsFamily(const std::string& text) {
   return std::any_of(all.begin(), all.end(), [&](const auto* one) { return one->family == text; });
 }
 
-// Of a device's records; empty: it has none.
+// The target of a device's records; empty if it has none.
 std::string TargetSeen(const std::string& device, const Snapshot& snapshot) {
   const auto seen = snapshot.devices().find(device);
   return seen == snapshot.devices().end() ? "" : seen->second.target;
@@ -79,7 +79,7 @@ void LookUp(const Snapshot& snapshot, const SnapshotKernel& kernel, const Place&
   if (found.record != nullptr) {
     TakeRecord(snapshot, *found.record, answer);
     answer.config = *found.config;
-    // What was compiled for another problem, or from another config, is of no use.
+    // An artifact for another problem or config is of no use.
     const bool is_its_own =
         found.record->trial.config == answer.config && found.record->key.problem == problem;
     if (is_its_own) answer.artifact = found.record->artifact;

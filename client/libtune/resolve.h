@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One question, worked out: its device, its problem, the record that answers, or the safe default.
+// Resolves a question: its device, its problem, the record that answers, or the safe default.
 #pragma once
 
 #include <cstdint>

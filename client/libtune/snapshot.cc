@@ -29,7 +29,7 @@ Json ParseJson(absl::string_view text) {
   return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
 }
 
-// What is no record is left out. Where a line is no JSON, the kernel has none at all.
+// Leaves out lines that are no records. If a line is no JSON, the kernel has no records.
 std::vector<SnapshotRecord> ReadRecords(const std::vector<absl::string_view>& lines) {
   std::vector<SnapshotRecord> records;
   records.reserve(lines.size());
@@ -41,7 +41,7 @@ std::vector<SnapshotRecord> ReadRecords(const std::vector<absl::string_view>& li
   return records;
 }
 
-// The same for grids: a look-up can do without.
+// Leaves out lines that are no grids. If a line is no JSON, the kernel has no grids.
 std::vector<Grid> ReadGrids(const std::vector<absl::string_view>& lines) {
   std::vector<Grid> grids;
   for (const absl::string_view line : lines) {
@@ -53,7 +53,7 @@ std::vector<Grid> ReadGrids(const std::vector<absl::string_view>& lines) {
   return grids;
 }
 
-// Of one name there is one.
+// Reads the kernel of a name, of which a file has one.
 std::optional<SnapshotKernel> ReadRules(const std::vector<absl::string_view>& lines) {
   std::optional<SnapshotKernel> rules;
   for (const absl::string_view line : lines) {

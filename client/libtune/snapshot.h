@@ -29,10 +29,10 @@ inline constexpr size_t kSnapshotBytesMax = size_t{256} << 20;
 std::string DigestOf(absl::string_view data);
 bool IsDigest(absl::string_view text);
 
-// Where its digest tells that a file is whole, as a daemon wrote it, what it says of a kernel is
-// read when that is first asked for. What cannot be read then is not there.
+// A snapshot in memory. A file whose digest verifies is parsed lazily, one kernel at a time. A
+// kernel that does not parse is treated as absent.
 //
-// Never changes for whoever asks. Thread-safe, without locks.
+// Immutable for its users. Thread-safe, without locks.
 class Snapshot {
  public:
   // INVALID_ARGUMENT: damaged, of another version, or not what `wanted_digest` names, if that is
@@ -49,15 +49,16 @@ class Snapshot {
   int64_t number() const { return number_; }
   const std::vector<std::string>& kernel_names() const { return kernel_names_; }  // sorted
   const SnapshotKernel* FindKernel(const std::string& name) const;
-  // What every architecture can give, of a target that the snapshot does not describe.
+  // The traits of a target. One that the snapshot does not describe has what every architecture
+  // offers.
   TargetTraits TargetNamed(const std::string& name) const;
 
-  // Of each device that has records. Looks at all of them, once.
+  // The devices that have records. Looks at all records, once.
   const lookup::SeenDevices& devices() const;
 
-  // Of a kernel's sweeps. Snapshots of older daemons have none.
+  // The grids of a kernel's sweeps. Snapshots of older daemons have none.
   const std::vector<Grid>& GridsOf(const std::string& kernel) const;
-  // Of a kernel's records.
+  // The index of a kernel's records.
   const lookup::Index& IndexOf(const std::string& kernel) const;
   // REQUIRES: a record of an index.
   const lookup::Evidence& EvidenceOf(const lookup::Record& record) const;
@@ -68,7 +69,7 @@ class Snapshot {
     std::vector<lookup::Evidence> evidence;  // a record's trial has its place here for an id
     std::shared_ptr<const lookup::Index> index;
   };
-  // What the file says of one kernel name.
+  // The parts of the file about a kernel's name.
   struct OfKernel {
     lookup::KernelLines lines;  // none: all that follows is there already
     MadeOnce<std::optional<SnapshotKernel>> rules;

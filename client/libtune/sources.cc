@@ -37,7 +37,7 @@ namespace {
 namespace fs = std::filesystem;
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-// What a node's cache keeps beyond a day.
+// Limits of a node's cache for files older than a day.
 constexpr size_t kSnapshotsMax = 16;
 constexpr size_t kArtifactsMax = 256;
 constexpr size_t kDigestFileBytesMax = 128;
@@ -65,7 +65,7 @@ std::string SnapshotFolder(const Environment& environment) {
   return folder.empty() ? Under(StateFolder(environment), "snapshots") : folder;
 }
 
-// Of this node and user; empty: none.
+// The cache of this node and user; empty if there is none.
 std::string CacheFolder(const Environment& environment) {
   const std::string folder = environment.Variable("TUNE_CACHE_DIR");
   if (!folder.empty()) return folder;

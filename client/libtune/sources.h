@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a snapshot comes from, in this order, each tried at most once:
+// Finds a snapshot in these sources, in this order, each tried at most once:
 //
 // 1. a file: what is named, or the folder that the host's daemon writes;
 // 2. the node's cache, which processes share;
@@ -29,7 +29,7 @@ struct Wish {
   // How long the processes of a node take what one of them has fetched for the newest, in seconds.
   double fresh_seconds = kFreshSeconds;
 
-  // Of "sha256:<hex>", "latest", "", a path or a number. INVALID_ARGUMENT: a digest that is none.
+  // Parses "sha256:<hex>", "latest", "", a path or a number. INVALID_ARGUMENT: a malformed digest.
   static absl::StatusOr<Wish> Parse(const std::string& text);
   bool pinned() const { return !digest.empty() || !path.empty(); }
 };
@@ -52,7 +52,8 @@ struct Daemon {
   int end_fd = -1;  // where this can be read from, the looking is given up
 };
 
-// Of the newest snapshot that the host's daemon wrote, without reading it; empty: it is not known.
+// The digest of the newest snapshot of the host's daemon, without reading the file; empty if it is
+// not known.
 std::string DigestInFolder(const Daemon& daemon);
 
 // Waits no longer than the timeout for the daemon, and for nobody else.

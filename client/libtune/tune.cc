@@ -55,7 +55,7 @@ constexpr double kWatchSecondsMin = 0.1;
 constexpr double kWatchSecondsMax = 86400;
 constexpr double kDeadlineSecondsDefault = 0.25;
 constexpr int kSecondsMax = 3600;
-// Of a caller that was compiled before there were misses.
+// The size of the options of a caller that was compiled before they had record_misses.
 constexpr size_t kOptionsBytesMin = offsetof(tune_options, record_misses);
 constexpr size_t kDimsMax = 1024;
 
@@ -198,8 +198,8 @@ absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
   return kept;
 }
 
-// Of an array whose elements have the size that the first one names: a caller's may be larger than
-// ours.
+// The question at `index` of an array whose elements have the size that the first one states: a
+// caller's may be larger than ours.
 const tune_question* QuestionAt(const tune_question* questions, size_t index) {
   const char* const begin = reinterpret_cast<const char*>(questions);
   return reinterpret_cast<const tune_question*>(begin + index * questions->size);

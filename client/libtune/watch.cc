@@ -23,7 +23,7 @@ constexpr milliseconds kPause(1);
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 using Asked = std::vector<std::shared_ptr<const KeptAnswer>>;
 
-// Nothing: somebody writes all the time, or it has to end.
+// The client's questions; nullopt if another thread writes all the time, or the watch is to end.
 std::optional<Asked> AskedOf(const JobClient& client, int end_fd) {
   std::optional<Asked> asked = client.Asked();
   for (int tries = 1; !asked.has_value() && tries < kTriesMax && !HasEnded(end_fd); ++tries) {
@@ -67,14 +67,14 @@ bool AreSame(const Answer& a, const Answer& b) {
   return a.record == b.record && a.evidence == b.evidence;
 }
 
-// Of what a client was asked so far, what the newer one answers better; nothing: it has to end, or
-// what was asked is not to be had.
+// The questions of `client` that `newer` answers better; nullopt if the watch is to end, or the
+// questions cannot be read.
 std::optional<std::vector<Better>> Compare(const JobClient& client, const JobClient& newer,
                                            int end_fd) {
   const std::optional<Asked> asked = AskedOf(client, end_fd);
   if (!asked.has_value()) return std::nullopt;
   std::vector<Better> better;
-  // One problem may have been asked for in several ways.
+  // A problem may have been asked for in several ways.
   std::set<std::tuple<std::string, std::string, std::string, Dims>> seen;
   for (const auto& before : *asked) {
     if (HasEnded(end_fd)) return std::nullopt;
@@ -140,7 +140,7 @@ void Watch::Look(double fresh_seconds, int end_fd) {
   lock.unlock();
   const std::string& known = (held != nullptr ? held : client)->digest();
   Found found{.newest = client->NewerThan(known, fresh_seconds, end_fd)};
-  // Where nothing came since, more may have been asked since.
+  // Without a newer snapshot, there may still be newer questions for the one found before.
   const bool is_held = found.newest == nullptr;
   if (is_held) found.newest = held;
   if (found.newest == nullptr) return;

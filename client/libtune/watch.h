@@ -34,13 +34,13 @@ class Watch {
     std::shared_ptr<const JobClient> newest;  // null: nothing is newer
     std::vector<Better> better;
   };
-  // What is known. Waits for nobody.
+  // Returns what was found so far, without waiting.
   Found Newest() const;
-  // Looks now, and compares all that was asked by now, with what was found before if nothing is
-  // newer. For a daemon it waits some seconds; what a process of this node was told by it within
-  // `fresh_seconds` will do. Given up where end_fd can be read from.
+  // Looks now. Compares all questions so far, with the snapshot found before if there is no newer
+  // one. It may wait some seconds for the daemon; an answer that a process of this node got within
+  // `fresh_seconds` will do. Gives up once end_fd can be read from.
   void Look(double fresh_seconds, int end_fd);
-  // From here on the job asks this one, which was found.
+  // Makes a client that was found the job's, for later looks.
   void Follow(std::shared_ptr<const JobClient> client);
 
  private:

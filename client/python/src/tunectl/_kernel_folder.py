@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 
 _FILES_MAX = 256
 _FILE_BYTES_MAX = 1 << 20
-# Of protobuf's text format, what tells the spec's own `headers` from texts, comments and nested messages.
+# Tokens of protobuf's text format, by which the spec's own `headers` are told from texts, comments
+# and nested messages.
 _TOKEN = re.compile(r"""#[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\w+|[][{}<>]""", re.DOTALL)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]*)"', re.MULTILINE)
 

@@ -16,7 +16,7 @@ _SCALARS: dict[str, Any] = {"bool": ctypes.c_bool, "i8": ctypes.c_int8, "u8": ct
             "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64,
             "u64": ctypes.c_uint64}
 _FLOATS = ("f64", "f32", "f16", "bf16")
-# As the device aligns buffers, so that vector accesses of scratch are aligned, too.
+# The alignment of buffers on the device, so that vector accesses of scratch are aligned, too.
 ALIGNMENT = 256
 _TENSOR_MAP_BYTES = 128
 _SCRATCH_BYTES_MAX = 1 << 36
@@ -180,7 +180,7 @@ class Slots:
         self.address = -(-ctypes.addressof(self._keeps) // 64) * 64
         self.memory = (ctypes.c_char * size).from_address(self.address)
         self.put(layout.constants)
-        # What the driver is given: an array of the addresses of the values.
+        # The driver takes an array of the addresses of the values.
         self.arguments = [
             (ctypes.c_void_p * max(1, len(step.offsets)))(*(self.address + at for at in step.offsets))
             for step in layout.steps]

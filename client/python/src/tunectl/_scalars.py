@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Optional
 if TYPE_CHECKING:
     from ._kernel import Kernel
 
-# Of the kernels that ship: scalars without which a call computes something that nobody means. The values of their specs
-# are those of the measurement alone: gemm's alpha makes results of unit size, adamw's rate is large enough to be seen.
+# Scalars of shipped kernels that a call must set. The values of their specs are only for measuring:
+# gemm's alpha makes results of unit size, adamw's rate is large enough to be seen.
 _ADAMW = ("rate", "decay", "beta1", "beta2", "epsilon", "correction1", "correction2")
 _NEEDED = {"gemm": ("alpha",), "adamw": _ADAMW, "adamw_list": _ADAMW}
 

@@ -194,7 +194,7 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
         if any(one is None for one in made):
             made = [_unknown(wanted) if one is None else one
                     for one, wanted in zip(made, _shapes(torch, kernel, inputs, dims))]
-        # As `describe` has them, and none of them an input: a fallback's may lie otherwise.
+        # The outputs have the layout of `describe`, and none is an input: a fallback's may differ.
         made = [one.clone() if any(one is other for other in inputs) else one.contiguous() for one in made]
         return made[0] if len(made) == 1 else tuple(made)
 

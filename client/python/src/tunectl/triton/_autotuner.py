@@ -433,7 +433,8 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
 
         def make(first: Any) -> _service.Kernel:
             texts = self._texts(call, configs, forms, launch.options, target)
-            # Those that fail here may fail there, too: the reference must not be one of them.
+            # `first`, which runs here, becomes the reference: a config that fails here may fail
+            # there, too.
             order = sorted(range(len(configs)), key=lambda place: configs[place] is not first)
             choices = [Choice(table.params_of(configs[i]), texts[i], forms[i].grid, forms[i].blocks)
                        for i in order if texts[i]]
@@ -465,7 +466,8 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         """The TTIR of each config; empty of one that Triton refuses, which it never wins with."""
         made: dict[str, str] = {}
         texts = []
-        # What only the compiler's later stages know of is in no text, unless the source asks for it.
+        # The text does not depend on options of later compiler stages, unless the source asks for
+        # them.
         asks = any(name in text for text in source_texts(self.base) for name in ("num_warps", "num_threads"))
         for config, form in zip(configs, forms):
             kind = repr((sorted(form.constants.items(), key=lambda item: item[0]), form.types))

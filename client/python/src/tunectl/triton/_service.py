@@ -38,7 +38,8 @@ class Kernel(NamedTuple):
     files: dict[str, bytes]
 
 
-# What the daemon calls kernels that this process has submitted: a submitter's have his name before their own.
+# The daemon's names for kernels that this process has submitted: a submitter's begin with its name
+# space.
 _names: dict[str, str] = {}
 # By key: the attempt that this process has come to, since earlier ones left no record.
 _attempts: dict[str, int] = {}
