@@ -102,8 +102,8 @@ class Sweeps {
 
   // Takes a stored sweep into the scheduler unless that has been done.
   void Enqueue(const SweepView& view, std::vector<std::string> devices);
-  // As JobWork::WhyNotOn: the device is away, or it is another one now while others of the sweep's
-  // devices are those that it was submitted for.
+  // Implements JobWork::WhyNotOn: the device is away, or it is another one now while others of the
+  // sweep's devices are those that it was submitted for.
   std::string WhyNotOn(const db::SweepRow& row, const std::string& device_id) const;
   // Takes up sweeps that a daemon died with after the others, and not more often than is allowed.
   // Ends what an earlier tunectl left, which is nobody's.
