@@ -126,7 +126,7 @@ TEST_F(StoreTest, AFullDiskStopsWritesUntilThereIsSpace) {
   EXPECT_GT(Reopen().Statistics().value().trial_count, 0u);
 }
 
-TEST_F(StoreTest, ASecondOpenerIsToldWhoHasTheFile) {
+TEST_F(StoreTest, ASecondOpenFailsAndNamesTheOwner) {
   Reopen();
   absl::Status status = Store::Open(path()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;

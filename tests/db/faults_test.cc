@@ -91,7 +91,7 @@ TEST_F(FaultyDiskTest, WritesFailWithAReasonAndGoOnAfterwards) {
   EXPECT_EQ(Stored(), acknowledged) << "after all of it";
 }
 
-TEST_F(FaultyDiskTest, AReadThatFailsIsNoEndOfTheStore) {
+TEST_F(FaultyDiskTest, TheStoreRecoversAfterAFailedRead) {
   Store& store = OpenWithSweep();
   ASSERT_TRUE(Append(store, sweep_.id, 1).ok());
   Reopen();  // nothing is in SQLite's caches
@@ -103,7 +103,7 @@ TEST_F(FaultyDiskTest, AReadThatFailsIsNoEndOfTheStore) {
 }
 
 // The disk hangs in the middle of a sync: nobody waits for ever, whoever waits.
-TEST_F(FaultyDiskTest, ADiskThatHangsKeepsNobodyForEver) {
+TEST_F(FaultyDiskTest, WritesTimeOutIfTheDiskHangs) {
   OpenWithSweep();
   store_.reset();
   store_ = Store::Open(path(), {.patience = absl::Milliseconds(300)}).value();
@@ -130,7 +130,7 @@ TEST_F(FaultyDiskTest, ADiskThatHangsKeepsNobodyForEver) {
       << "the second was given back, the first was only given up on";
 }
 
-TEST_F(FaultyDiskTest, TheQueueOfWritersHasAnEnd) {
+TEST_F(FaultyDiskTest, WritesAreRefusedIfTheQueueIsFull) {
   OpenWithSweep();
   store_.reset();
   store_ = Store::Open(path(), {.patience = absl::Seconds(60)}).value();

@@ -12,7 +12,7 @@
 namespace tune::db {
 namespace {
 
-TEST_F(StoreTest, TellsWhatWasPublishedSinceALook) {
+TEST_F(StoreTest, RecordsAfterReturnsOnlyNewerRecords) {
   Store& store = OpenWithSweep();
   LargeStore& large = *LargeStore::Of(store);
   const TrialKey key = MakeTrialKey("k1");
@@ -80,7 +80,7 @@ TEST_F(StoreTest, TrialsAreReadInPages) {
   EXPECT_EQ(known.size(), 5u);
 }
 
-TEST_F(StoreTest, SweepsThatAreSettledNeedNoSecondLook) {
+TEST_F(StoreTest, RebuildRecordsAfterSkipsSettledSweeps) {
   Store& store = OpenWithSweep();
   LargeStore& large = *LargeStore::Of(store);
   const TrialKey key = MakeTrialKey("k1");

@@ -72,7 +72,7 @@ class NameSpacesTest : public StoreTest {
   }
 };
 
-TEST_F(NameSpacesTest, ARecordDisplacesThoseOfItsOwnSpaceAlone) {
+TEST_F(NameSpacesTest, ARecordReplacesOnlyRecordsOfItsNameSpace) {
   Sweep("root", "");
   Sweep("alice", "alice");
   Sweep("alice", "alice");

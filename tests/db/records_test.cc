@@ -89,7 +89,7 @@ TEST_F(RecordsTest, RecordsAreRebuiltFromFinishedSweeps) {
 }
 
 // It goes on being the sweep's best for people, and it is nobody's record.
-TEST_F(RecordsTest, TheBestOfASearchIsPublishedByNoRestart) {
+TEST_F(RecordsTest, ARestartDoesNotPublishAnUnconfirmedBest) {
   Store& store = OpenWithSweep();
   const lookup::Record confirmed = Measured(MakeConfirmed(sweep_.id, 8));
   ASSERT_TRUE(store.PublishRecord(confirmed).ok());
@@ -199,7 +199,7 @@ INSERT INTO record (id, trial_id, default_latency_ns, tie_count, published_unix_
 VALUES (1, 2, 200, 0, 5, 'sha256:a'), (2, 1, 200, 0, 6, ''), (3, 1, 200, 0, 7, '');
 )";
 
-TEST_F(RecordsTest, WhatAnOlderDaemonPublishedUnconfirmedIsWithdrawnAndCounted) {
+TEST_F(RecordsTest, UnconfirmedRecordsOfAnOlderDaemonAreWithdrawn) {
   {
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
     ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(1)).ok());

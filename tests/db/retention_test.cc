@@ -72,7 +72,7 @@ class RetentionTest : public StoreTest {
   }
 };
 
-TEST_F(RetentionTest, WhatJobsStoreIsCountedForTheirOwner) {
+TEST_F(RetentionTest, StoredBytesAreCountedForTheOwner) {
   EXPECT_EQ(ResultBytes("alice"), 0u);
   Sweep("alice", "k1", 1);
   const uint64_t one = ResultBytes("alice");
@@ -133,7 +133,7 @@ TEST_F(RetentionTest, OnlyJobsThatEndedBeforeATimeArePruned) {
   EXPECT_TRUE(store_->GetSweep(running.id).ok());
 }
 
-TEST_F(RetentionTest, WhatARecordStandsOnStays) {
+TEST_F(RetentionTest, PruningKeepsTheEvidenceOfARecord) {
   SweepRow sweep = Sweep("alice", "k1", 5);
   const std::vector<Trial> trials = store_->TrialsOfSweep(sweep.id).value();
   sweep.default_trial_id = trials[1].id;
@@ -157,7 +157,7 @@ TEST_F(RetentionTest, WhatARecordStandsOnStays) {
   EXPECT_EQ(store_->GetKernel("k1").value().files, MakeKernelRow("k1").files);
 }
 
-TEST_F(RetentionTest, ATrialThatAnotherSweepTellsOfStays) {
+TEST_F(RetentionTest, PruningKeepsATrialThatAnotherSweepReused) {
   const SweepRow first = Sweep("alice", "k1", 2);
   SweepRow second = Sweep("bob", "k1", 1);
   second.best_trial_id = first.best_trial_id;  // it was reused

@@ -295,7 +295,7 @@ TEST_F(StoreTest, TrialsOfKeyGivesTheNewestLastingSearchTrialOfEachConfig) {
   EXPECT_THAT(ids, ElementsAre(failed, invalid, wrong, newest));
 }
 
-TEST_F(StoreTest, WhatASweepKnewDoesNotChangeLater) {
+TEST_F(StoreTest, TheTrialsKnownToASweepDoNotChangeLater) {
   Store& store = OpenWithSweep();
   const auto add_sweep = [&](bool fresh) {
     SweepRow sweep = MakeSweepRow("k1");

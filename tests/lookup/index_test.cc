@@ -214,7 +214,7 @@ TEST(LookupIndexTest, EveryFieldOfAKeyCounts) {
 }
 
 // Any fields changed together: the answer is that of the worst of them.
-TEST(LookupIndexTest, ChangedFieldsGiveWhatIsPromised) {
+TEST(LookupIndexTest, TheMatchFollowsFromTheChangedFields) {
   std::mt19937 random(11);
   const auto chance = [&] { return random() % 3 == 0; };
   std::map<Match, int> seen;
@@ -403,7 +403,7 @@ TEST_F(KeptIndexTest, GivesTheSameAnswersAsANewIndex) {
   }
 }
 
-TEST_F(KeptIndexTest, TellsWhatIsNewSinceItWasWritten) {
+TEST_F(KeptIndexTest, ListsRecordsNewerThanTheFile) {
   auto index = Kept(*IndexOf({MakeRecord(1, At(4096, 8)), MakeRecord(2, At(64, 8))}));
   index =
       index->With(MakeRecord(3, At(128, 8)), Policy())->With(MakeRecord(4, At(256, 8)), Policy());
@@ -414,7 +414,7 @@ TEST_F(KeptIndexTest, TellsWhatIsNewSinceItWasWritten) {
   EXPECT_TRUE(index->Records("rope").empty());
 }
 
-TEST_F(KeptIndexTest, AnotherPolicyThanThenHolds) {
+TEST_F(KeptIndexTest, AnIndexFileAnswersByThePolicyItIsOpenedWith) {
   ASSERT_TRUE(Save(*IndexOf({MakeRecord(1, At(4096, 8, 0))})).ok());
   KernelPolicy later = Policy();
   later.dims["causal"] = DimMatch::kIgnored;

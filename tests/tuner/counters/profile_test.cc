@@ -84,7 +84,7 @@ TEST(ApplyCounts, MultipliersTurnCountsIntoOperations) {
   EXPECT_THAT(profile.notes, IsEmpty());
 }
 
-TEST(ApplyCounts, WhatIsNotCalibratedIsSaid) {
+TEST(ApplyCounts, UncalibratedQuantitiesAreNoted) {
   Profile profile;
   ApplyCounts(Report(), {}, profile);
   EXPECT_EQ(profile.quantities.at("f16"), 4);
@@ -103,7 +103,7 @@ TEST(ApplyCounts, WithoutPrivilegeThereIsTheTimeAndAReason) {
   EXPECT_LT(CountedFlops(profile), 0);
 }
 
-TEST(ApplyCounts, OutputThatMayStayInTheCacheIsADebt) {
+TEST(ApplyCounts, OutputThatMayStayCachedIsWriteBackDebt) {
   Profile profile;
   ApplyCounts(Report(), {.written_bytes = 60, .l2_bytes = 40, .multipliers = {{"f16", 2}}},
               profile);

@@ -72,7 +72,7 @@ TEST_F(IncludeRootsTest, HeadersThatAreNotKnownHaveNoDigest) {
   EXPECT_NE(roots.DigestOf({"lib"}), "");
 }
 
-TEST_F(IncludeRootsTest, AFileThatWasWrittenSinceIsSeenThoughItsTimeIsAsBefore) {
+TEST_F(IncludeRootsTest, ARewrittenFileIsNoticedIfItsTimeIsUnchanged) {
   Write("a/x.h", "one");
   const IncludeRoots roots = Read("a");
   EXPECT_TRUE(roots.CheckUnchanged({"lib"}).ok());

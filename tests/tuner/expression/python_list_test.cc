@@ -38,7 +38,7 @@ TEST(PythonList, ListsAndComprehensionsHavePythonsValues) {
   EXPECT_EQ(Read("[1, 2]"), "1 2");
 }
 
-TEST(PythonList, WhatIsNoneOfTheseIsRefused) {
+TEST(PythonList, RefusesOtherExpressions) {
   EXPECT_THAT(Read("[f(i) for i in range(4)]"), HasSubstr("unknown function 'f'"));
   EXPECT_THAT(Read("[i for i, j in [1]]"), HasSubstr("'for NAME in LIST'"));
   EXPECT_THAT(Read("__import__('os').listdir('/')"), HasSubstr("column"));

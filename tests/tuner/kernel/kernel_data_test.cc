@@ -173,7 +173,7 @@ TEST_F(KernelDataTest, BoundsOfFillsAndSizesOfScratchAreExpressions) {
   EXPECT_TRUE(std::isinf(plan.buffer_tolerances[0].second.atol));
 }
 
-TEST_F(KernelDataTest, MistakesAreToldWithTheirPlace) {
+TEST_F(KernelDataTest, ErrorsHaveTheirPlace) {
   const struct {
     std::vector<std::pair<std::string, std::string>> edits;
     const char* message;

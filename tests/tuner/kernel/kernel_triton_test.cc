@@ -202,7 +202,7 @@ TEST(KernelTritonTest, AReferenceInTritonHasOutputsAsTheyAre) {
   EXPECT_THAT(plan.steps[0].launch.grid, ElementsAre(16, 1, 1));
 }
 
-TEST(KernelTritonTest, ASpecThatSaysTooMuchIsRefused) {
+TEST(KernelTritonTest, RefusesFieldsThatTritonDecides) {
   const std::pair<Changes, std::string> cases[] = {
       {{{"launch { grid: \"ceil_div(n, BLOCK)\" }", "launch { grid: \"1\" block: \"128\" }"}},
        "launch.block[0]: Triton decides it"},
@@ -233,7 +233,7 @@ TEST(KernelTritonTest, ASpecThatSaysTooMuchIsRefused) {
   }
 }
 
-TEST(KernelTritonTest, ItRunsOnNoHost) {
+TEST(KernelTritonTest, DoesNotRunOnTheCpu) {
   const auto kernel = Make();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   EXPECT_FALSE((*kernel)->RunsOn("cpu"));
@@ -273,7 +273,7 @@ TEST(FitStepsTest, TheArtifactDecidesHowAStepIsLaunched) {
   EXPECT_EQ(std::get<ScalarPlan>(step.args[4]).value, Value(int64_t{0}));
 }
 
-TEST(FitStepsTest, WhatTheEntryTakesMustBeThere) {
+TEST(FitStepsTest, RefusesAnArtifactWhoseParametersDoNotFit) {
   const auto kernel = Make();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   Artifact artifact = Compiled();

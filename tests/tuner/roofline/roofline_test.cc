@@ -64,7 +64,7 @@ TEST(MemoryRoofFor, EachDirectionHasItsRoof) {
 
 // A ceiling that was measured on a busy host has a wide spread; a sound trial beyond its value is
 // within it.
-TEST(ApplyRoofline, ACeilingsSpreadIsTakenIn) {
+TEST(ApplyRoofline, ATrialWithinTheCeilingsIntervalIsNotAboveTheRoof) {
   std::vector<Ceiling> ceilings = {{"dram_copy", 8e9, CeilingSource::kMeasured}};
   const WorkPlan work = {.flops = 0, .bytes = 8e6, .peak = "f32"};  // 1 ms at the ceiling
   Measurement measurement;

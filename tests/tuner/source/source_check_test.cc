@@ -97,7 +97,7 @@ const Escape kCpuEscapes[] = {
     {"include", "const char* a = R\"(.include \"x\")\";\n", 1},
 };
 
-TEST(SourceCheckTest, RefusesWhatOnlyTheSystemsCompilerHas) {
+TEST(SourceCheckTest, RefusesEscapesOfTheSystemsCompiler) {
   for (const Escape& escape : kCpuEscapes) {
     const absl::Status status = CheckIncludes(PlanOf("cpu", escape.text));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << escape.what;
@@ -145,7 +145,7 @@ TEST(SourceCheckTest, SaysWhatIsAllowed) {
 }
 
 // docs/sources.md describes headers that exist on one kind of target only.
-TEST(SourceCheckTest, AHeaderThatNobodyReadsNeedNotBeThere) {
+TEST(SourceCheckTest, AHeaderInASkippedBranchNeedNotExist) {
   for (const char* condition :
        {"#ifndef TUNE_CPU", "#if !defined(__CUDACC_RTC__) && !defined(TUNE_CPU)",
         "#ifdef TUNE_CPU\n#else", "#if WIDTH && !TUNE_CPU"}) {

@@ -143,7 +143,7 @@ std::string WhyNot(const CompilePlan& plan, const std::string& entry,
   return WhyArgsDoNotFit(plan, entry, args, parameters, /*alone=*/true);
 }
 
-TEST(Parameters, FitAndAreNotTalkedAbout) {
+TEST(Parameters, MatchingParametersGiveNoMessage) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput),
                                      Scalar("n", DType::kI32)};
@@ -167,7 +167,7 @@ TEST(Parameters, ATypeThatDoesNotFitIsNamedWithTheSourcesWords) {
               HasSubstr("arg 1 'n' is a scalar i32 in the spec"));
 }
 
-TEST(Parameters, ACountThatDiffersIsTold) {
+TEST(Parameters, ADifferentCountIsAnError) {
   EXPECT_EQ(WhyNot(PlanOf(kText), "k", {Buffer("x", DType::kF32)},
                    {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
             "k.cu:2: 'k' takes 3 parameters; the spec has 1 args: no arg is left for parameter 2, "
@@ -228,7 +228,7 @@ TEST(Parameters, TypesFitAsKernelsUseThem) {
   }
 }
 
-TEST(Parameters, WhatOneEntryWritesAnotherMayOnlyRead) {
+TEST(Parameters, AnOutputMayBeConstOnlyInOneOfSeveralEntries) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32, Role::kOutput)};
   const CompilePlan plan = PlanOf(kText);
   EXPECT_THAT(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}, /*alone=*/true),

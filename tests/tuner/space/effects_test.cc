@@ -73,7 +73,7 @@ TEST(Effects, AnUnbalancedDesignIsFittedJointly) {
   EXPECT_NEAR(Interaction(o, 0, 1), 0, 1e-6);
 }
 
-TEST(Effects, NothingToExplainIsZero) {
+TEST(Effects, EffectsAreZeroIfTheResponseIsConstant) {
   Observations o{.level_counts = {2}, .levels = {{0, 1, 0, 1}}, .response = {1, 1, 1, 1}};
   EXPECT_EQ(MainEffect(o, 0), 0);
   EXPECT_EQ(AdditiveShare(o), 0);

@@ -170,7 +170,7 @@ TEST(LargeSpace, AsksOftenWhetherToStop) {
   }
 }
 
-TEST(LargeSpace, SaysThatItFindsNothing) {
+TEST(LargeSpace, FailsIfNoValidConfigIsFound) {
   const absl::Status status = Space::Build(Scrambled(1'000'000'007, "== 1")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()),

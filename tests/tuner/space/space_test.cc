@@ -134,7 +134,7 @@ TEST(Space, NamesTheConstraintAtFault) {
   }
 }
 
-TEST(Space, SaysWhatItDoesNotTake) {
+TEST(Space, RefusesInvalidDefinitionsWithTheReason) {
   SpaceDefinition definition = {.params = {Integers("A", {1, 2}), Integers("A", {1})}};
   EXPECT_EQ(Space::Build(definition).status().message(), "two params are called 'A'");
   EXPECT_EQ(Space::Build({.params = {Integers("E", {})}}).status().message(),

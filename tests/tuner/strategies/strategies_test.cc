@@ -143,7 +143,7 @@ TEST_P(EachStrategy, CoversASmallSpaceThenEnds) {
   }
 }
 
-TEST_P(EachStrategy, OneConfigIsASpace) {
+TEST_P(EachStrategy, SearchesASpaceOfOneConfig) {
   SpaceDefinition definition;
   definition.params = {{"X", {int64_t{4}}}};
   const Space space = Space::Build(definition).value();
@@ -171,7 +171,7 @@ TEST_P(EachStrategy, GoesOnWhereEverythingIsTheSame) {
   EXPECT_EQ(Play(*strategy, space, 80, 4, measure).asked.size(), 80);
 }
 
-TEST_P(EachStrategy, IsToldWhatItDidNotAskFor) {
+TEST_P(EachStrategy, NeverAsksForAConfigThatItWasTold) {
   const Space space = KernelSpace();
   auto strategy = Make(GetParam(), space, {.first = 5});
   std::set<uint64_t> told;

@@ -46,7 +46,7 @@ TEST(Exhaustive, GoesInOrderTheFirstFirst) {
 }
 
 // Winners from elsewhere come after the default, in their order, and nothing comes twice.
-TEST(Strategies, TryWhatWonElsewhereNext) {
+TEST(Strategies, TryWinnersOfOtherProblemsNext) {
   const Space space = LineSpace(40);
   for (const std::string& name : StrategyNames()) {
     if (!UsesPrior(name)) continue;

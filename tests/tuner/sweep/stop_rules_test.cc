@@ -17,7 +17,7 @@ TEST(StopRules, NoBudgetNeverEnds) {
   }
 }
 
-TEST(StopRules, WhatIsInFlightCountsAgainstTheTrials) {
+TEST(StopRules, TrialsInFlightCountAgainstTheBudget) {
   StopRules rules(SweepBudget{.trials = 3}, kStart);
   rules.Finished(1.0);
   EXPECT_EQ(rules.Check(1, kStart), SweepEnd::kNone);

@@ -99,7 +99,7 @@ struct Fixture {
   int64_t stored = 0;
 };
 
-TEST(RunSweep, KeepsNoMoreInFlightThanItIsTold) {
+TEST(RunSweep, KeepsAtMostTheGivenNumberInFlight) {
   Fixture f(6);
   EXPECT_EQ(f.Run({.trials = 12, .in_flight = 3}).value().done, 12);
   EXPECT_EQ(f.evaluator.most_in_flight_, 3);
@@ -145,7 +145,7 @@ TEST(RunSweep, StartsNothingOnceItsTimeIsUp) {
   EXPECT_FALSE(summary.best.has_value());
 }
 
-TEST(RunSweep, WhatIsInFlightWhenItsTimeIsUpIsDropped) {
+TEST(RunSweep, TrialsInFlightAreDroppedWhenTheTimeIsUp) {
   Fixture f(4);
   f.hooks.store = [&](Trial&) {
     f.evaluator.stuck_ = ++f.stored == 5;
@@ -162,7 +162,7 @@ TEST(RunSweep, WhatIsInFlightWhenItsTimeIsUpIsDropped) {
 }
 
 // The last trials of a strategy that is done may hang, too.
-TEST(RunSweep, TheLastTrialsAreDroppedToo) {
+TEST(RunSweep, TheSpacesLastTrialsAreDroppedWhenTheTimeIsUp) {
   Fixture f(32);
   f.hooks.store = [&](Trial&) {
     f.evaluator.stuck_ = ++f.stored == 18;

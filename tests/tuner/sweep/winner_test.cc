@@ -86,7 +86,7 @@ std::vector<Trial> Search(int64_t count) {
 }
 
 // A device that gets hotter in a round, as one that its power limits does.
-TEST(MeasureFinals, WhatDriftsInARoundCostsAllTheSame) {
+TEST(MeasureFinals, DriftWithinARoundCostsAllConfigsTheSame) {
   ScriptedEvaluator* device = nullptr;
   ScriptedEvaluator evaluator([&device](int64_t x, int) {
     return Found(x, {1000.0 + 10.0 * static_cast<double>(device->rounds_.back().size())});
@@ -213,7 +213,7 @@ TEST(MeasureFinals, SlowFinalistsAreLeftOutWhereALimitHasNoRoomForThem) {
   EXPECT_THAT(finalists({}, absl::InfiniteDuration()), SizeIs(8));
 }
 
-TEST(MeasureFinals, OneThatFailsInARoundIsNotOk) {
+TEST(MeasureFinals, AConfigThatFailsInARoundIsNotOk) {
   ScriptedEvaluator evaluator([](int64_t x, int round) {
     Trial trial = Found(x, {1000, 1000, 1000});
     if (x == 1 && round == 2) {
@@ -293,7 +293,7 @@ TEST(NameWinner, TwoRoundsNameNoTies) {
   EXPECT_EQ(over.speedup_high, 0);
 }
 
-TEST(NameWinner, WhatIsFurtherAwayThanAnIntervalIsWideIsNoTie) {
+TEST(NameWinner, AConfigFurtherAwayThanTheIntervalsAreWideIsNoTie) {
   // In the one bad round the default is faster: its ratio may be 1, and it is 39 times as slow.
   const std::vector<double> best = {357, 350, 20000, 360};
   const std::vector<double> slow = {13910, 14000, 13800, 13950};
@@ -311,7 +311,7 @@ TEST(NameWinner, WhatIsFurtherAwayThanAnIntervalIsWideIsNoTie) {
                                       "is 39 times as fast"));
 }
 
-TEST(StandToDefault, SaysOneThingInEachCase) {
+TEST(StandToDefault, GivesAVerdictForEachStanding) {
   const Trial best = Found(1, {1000, 1001, 999, 1000});
   const Trial slow = Found(2, {2690, 2691, 2689, 2690});
   const OverDefault faster = StandToDefault(best, &slow, 4, false);
@@ -339,7 +339,7 @@ TEST(NameWinner, ATieThatIsSlowerThanTheDefaultDoesNotWin) {
   EXPECT_THAT(Xs(winner.ties), ElementsAre(2));
 }
 
-TEST(NameWinner, WhatIsAboveTheRoofDoesNotWin) {
+TEST(NameWinner, AConfigAboveTheRoofDoesNotWin) {
   ScriptedEvaluator evaluator([](int64_t x, int) {
     const double ns = x == 0 ? 10 : 1000.0 + 100 * x;
     return Found(x, {ns, ns, ns});

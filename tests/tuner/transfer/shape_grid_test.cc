@@ -100,7 +100,7 @@ TEST(ShapeGridTest, WeightsFallWithTheDistanceAndAreOneTogether) {
   EXPECT_EQ(choice->neighbours.front().octaves, 0);
 }
 
-TEST(ShapeGridTest, OfEqualDimsTheFirstCounts) {
+TEST(ShapeGridTest, TheFirstOfSweepsWithEqualDimsCounts) {
   const ShapeGrid grid =
       MakeShapeGrid({"n"}, {Swept({64}, {{"new", 1}}), Swept({64}, {{"old", 1}})});
   ASSERT_EQ(grid.shapes.size(), 1);
@@ -175,7 +175,7 @@ TEST(ShapeGridTest, SomeOfEachNumberOfBlocksAreKept) {
   EXPECT_EQ(grid.shapes[0].blocks.size(), kGridConfigsMax);
 }
 
-TEST(ShapeGridTest, AConfigHasTheFewestResidentsThatASweepSays) {
+TEST(ShapeGridTest, AConfigHasTheFewestResidentsOfItsSweeps) {
   SweptShape first = Swept({64}, {{"a", 100}});
   SweptShape second = Swept({128}, {{"a", 100}});
   SweptShape third = Swept({256}, {{"a", 100}});

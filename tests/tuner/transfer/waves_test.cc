@@ -41,7 +41,7 @@ TEST(WavesTest, ALaunchTakesLongerWhereItsLastWaveIsNotFull) {
   EXPECT_LT(Stretch(132, 2, 132), 2 * two);
 }
 
-TEST(WavesTest, WhatIsNotKnownStretchesNothing) {
+TEST(WavesTest, UnknownValuesGiveAStretchOfOne) {
   EXPECT_EQ(Stretch(0, 1, 132), 1);
   EXPECT_EQ(Stretch(100, 0, 132), 1);
   EXPECT_EQ(Stretch(100, 1, 0), 1);

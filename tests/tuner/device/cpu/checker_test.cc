@@ -85,7 +85,7 @@ TEST_F(CheckerTest, SaysHowManyWhereAndWhat) {
   EXPECT_EQ(RunKernel("x[i]").outcome, Outcome::kOk);
 }
 
-TEST_F(CheckerTest, SomebodyElsesOutputsAreJudged) {
+TEST_F(CheckerTest, JudgesOutputsOfAPeer) {
   ASSERT_TRUE(PrepareChecked(kRight).ok());
   const std::string zeros(kCount * sizeof(float), '\0');
   EXPECT_EQ(runner_->Judge({{"y", DType::kF32, zeros}})->outcome, Outcome::kWrongResult);
@@ -114,21 +114,21 @@ TEST_F(CheckerTest, HasItsOwnDynamicSharedMemory) {
   EXPECT_THAT(beyond.message, HasSubstr("wrote outside its 1024 bytes of dynamic shared memory"));
 }
 
-TEST_F(CheckerTest, OneThatFindsNothingIsRefused) {
+TEST_F(CheckerTest, RefusesACheckerThatAcceptsUnwrittenOutputs) {
   ExpectRefused("", "finds no fault in outputs that nobody wrote");
 }
 
-TEST_F(CheckerTest, OneThatWritesElsewhereIsRefused) {
+TEST_F(CheckerTest, RefusesACheckerThatWritesOutsideItsFaults) {
   ExpectRefused("if (i == 0) const_cast<float*>(x)[3] = 1;\n", "wrote to its input 'x'");
   ExpectRefused("if (i == 0) const_cast<float*>(y)[n] = 1;\n", "wrote outside buffer 'y'");
   ASSERT_TRUE(PrepareChecked(kRight).ok());
 }
 
-TEST_F(CheckerTest, OneWhoseAssertionFailsIsRefused) {
+TEST_F(CheckerTest, RefusesACheckerWhoseAssertionFails) {
   ExpectRefused("assert(i < 0);\n", "assert");
 }
 
-TEST_F(CheckerTest, OneThatIsWrongOfWhatTheReferenceWroteIsRefused) {
+TEST_F(CheckerTest, RefusesACheckerThatRejectsTheReferencesOutputs) {
   ProblemPlan plan;
   const BufferPlan x = Buffer("x", kCount, Role::kInput, DType::kI32);
   const BufferPlan y = Buffer("y", kCount, Role::kOutput, DType::kI32);

@@ -256,7 +256,7 @@ TEST_F(CpuCompilerTest, OptionsInTheSourceWriteAndReadNoFile) {
   }
 }
 
-TEST_F(CpuCompilerTest, RefusesWhatReadsOtherFiles) {
+TEST_F(CpuCompilerTest, RefusesSourcesThatReadOtherFiles) {
   for (const char* text :
        {"#include \"/etc/passwd\"\n", "#include <../etc/passwd>\n",
         "#pragma GCC dependency \"/etc/passwd\"\n", "const char* x = \".incbin\";\n"}) {

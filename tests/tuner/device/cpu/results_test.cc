@@ -189,7 +189,7 @@ TEST_F(ResultsTest, IndicesInThreeDimensions) {
   EXPECT_EQ(report.outcome, Outcome::kOk) << report.message;
 }
 
-TEST_F(ResultsTest, WhatASwitchCosts) {
+TEST_F(ResultsTest, MeasuresAFiberSwitch) {
   const char* reference = R"(extern "C" __global__ void reference(int* out) {
     for (int i = 0; i < 256; ++i) out[i] = 0; })";
   const char* kernel = R"(extern "C" __global__ void meet(int* out) {

@@ -295,7 +295,7 @@ TEST_F(FaultTest, AHopelessVariantIsNotRepeated) {
   EXPECT_THAT(report.samples_ns, SizeIs(1));
 }
 
-TEST_F(FaultTest, WhatAnotherVariantUsedUpIsNotHeldAgainstTheNext) {
+TEST_F(FaultTest, AVariantIsNotBlamedIfTheWorkerHasNoFilesLeft) {
   RunRequest request;
   request.program = {.steps = {Step("scale", Grid(40, 128), args_)},
                      .binary = Compile(Source("scale", kScale))};

@@ -113,7 +113,7 @@ TEST_F(StepsTest, ScratchIsZeroBeforeEveryLaunch) {
   EXPECT_EQ(Run(program).outcome, Outcome::kWrongResult) << "of what the last launch left";
 }
 
-TEST_F(StepsTest, AStepThatTheArtifactHasNotIsTold) {
+TEST_F(StepsTest, AStepWithoutAKernelInTheBinaryFails) {
   Program program = SumByTwoSteps(false);
   program.steps[1].launch.entry = "nothing";
   RunReport report = Run(program);

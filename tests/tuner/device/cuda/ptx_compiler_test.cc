@@ -102,7 +102,7 @@ TEST(PtxModule, SaysWhereItIsWrong) {
   }
 }
 
-TEST(PtxTarget, RunsOnWhatIsNotOlder) {
+TEST(PtxTarget, RunsOnTargetsThatAreNotOlder) {
   for (const auto& [ptx, target] :
        {std::pair("sm_70", "sm_90a"), std::pair("sm_90", "sm_90"), std::pair("sm_90a", "sm_90a"),
         std::pair("sm_100f", "sm_103a"), std::pair("sm_90", "sm_120")}) {
@@ -200,7 +200,7 @@ TEST_F(PtxCompilerTest, TheExampleBecomesCubinsThatItsStepsFit) {
   }
 }
 
-TEST_F(PtxCompilerTest, RefusesWhatCannotRun) {
+TEST_F(PtxCompilerTest, RefusesEntriesAndTargetsThatCannotRun) {
   const std::string good = ReadExample("scale.ptx");
   EXPECT_EQ(Compile(PlanOf(good)).outcome, Outcome::kOk);
   CompilePlan plan = PlanOf(good);

@@ -21,7 +21,7 @@ TEST(NextBatchTest, TakesTheLeastNumberOfSamplesAtOnce) {
   EXPECT_EQ(NextBatch({}, 0, 35 * kMicrosecond), 20);
 }
 
-TEST(NextBatchTest, ThenGrowsWithWhatIsTaken) {
+TEST(NextBatchTest, GrowsWithTheNumberOfSamplesTaken) {
   const SamplePolicy policy = {.samples_max = 2000, .seconds_max = 0.25};
   EXPECT_EQ(NextBatch(policy, 20, 35 * kMicrosecond), 10);
   EXPECT_EQ(NextBatch(policy, 100, 35 * kMicrosecond), 50);
@@ -131,7 +131,7 @@ TEST(SampleDurationsTest, CountOnlyTheMemsetsOfTheProgram) {
   EXPECT_FALSE(SampleDurations(records, 2, {.kernels = 2, .leading_memsets = 3}).ok());
 }
 
-TEST(SampleDurationsTest, LostRecordsAreTold) {
+TEST(SampleDurationsTest, FailsIfRecordsWereLost) {
   EXPECT_FALSE(SampleDurations({Kernel(10, 20)}, 2, {}).ok());
   EXPECT_FALSE(SampleDurations({Kernel(10, 20), Kernel(0, 0)}, 2, {}).ok());
   EXPECT_FALSE(SampleDurations({Kernel(10, 20), Kernel(30, 40)}, 1, {}).ok());

@@ -117,7 +117,7 @@ TEST(PriorTest, KeepsTheFastestAndSpreadsOverTheRest) {
   EXPECT_TRUE(PriorOf(MakeRecordedSpace({0, 0}).recording(), 0, 10).empty());
 }
 
-TEST(ComparisonTest, ARunThatEndedEarlyKeepsItsLast) {
+TEST(ComparisonTest, ARunThatEndedEarlyKeepsItsLastBest) {
   std::vector<Played> runs(3);
   runs[0].best_ns = {kNone, 20, 10};
   runs[1].best_ns = {kNone, 40};

@@ -40,7 +40,7 @@ TEST(RecordingTest, EqualNumbersAreOneValue) {
   EXPECT_EQ(ToText(recording->ConfigOf(0)), "A=4 B=0.5");
 }
 
-TEST(RecordingTest, NothingIsNoRecording) {
+TEST(RecordingTest, RefusesARecordingWithoutTrialsOrWithDuplicateParams) {
   EXPECT_FALSE(RecordingBuilder(Header()).Build().ok());
   EXPECT_FALSE(RecordingBuilder(Recording{}).Build().ok());
   RecordingBuilder twice({.params = {{"A", {}}, {"A", {}}}});

@@ -59,7 +59,7 @@ TEST(CubinTest, TellsParametersInTheirOrder) {
   EXPECT_THAT(ParameterBytes(Cubin(""), "k"), Optional(ElementsAre()));
 }
 
-TEST(CubinTest, WhatCannotBeReadIsNothing) {
+TEST(CubinTest, ADamagedCubinHasNoParameters) {
   const std::string whole = Cubin(Parameter(0, 0, 8));
   EXPECT_FALSE(ParameterBytes("", "k"));
   EXPECT_FALSE(ParameterBytes("no cubin at all, however long it may be; no cubin at all", "k"));

@@ -244,7 +244,7 @@ TEST_F(DescriptorTest, IsAPointerWithAllThatItKnowsBeforeTensorMaps) {
   EXPECT_EQ(padding.value, Value(int64_t{1}));
 }
 
-TEST_F(DescriptorTest, OfAnotherBlockThanTheTtirHasIsRefused) {
+TEST_F(DescriptorTest, RefusesABlockShapeOtherThanTheTtirs) {
   const CompilePlan plan = DescriptorPlan("sm_90");
   CompilePlan ttir = Lowered(plan, Language::kTtir, Front(plan)).value();
   ttir.arguments[0].type = "tensordesc<bf16[128, 128]>";
@@ -269,7 +269,7 @@ TEST_F(TritonCompilerTest, PlacesAndNamesOfFilesDoNotMatter) {
   EXPECT_NE(Front(Plan()).binary, Front(Plan(With("FACTOR)", "FACTOR + 1)"))).binary);
 }
 
-TEST_F(TritonCompilerTest, WhatIsKnownOfArgumentsReachesTheKernel) {
+TEST_F(TritonCompilerTest, ArgumentHintsReachTheKernel) {
   CompilePlan plan = Plan();
   const std::string hinted = Front(plan).binary;
   EXPECT_THAT(hinted, HasSubstr("tt.divisibility = 16"));
