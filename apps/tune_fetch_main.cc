@@ -172,7 +172,7 @@ int Main(int argc, char** argv) {
   order.digest = argv[2];
   order.address = argv[3];
   order.timeout = std::chrono::milliseconds(milliseconds);
-  // Whoever started it may be gone by the deadline.
+  // The parent may be gone by the deadline.
   alarm(static_cast<unsigned>(milliseconds / 1000 + 2));
   const absl::StatusOr<std::string> data = Read(order);
   if (!data.ok()) {

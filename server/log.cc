@@ -101,7 +101,8 @@ absl::StatusOr<spdlog::level::level_enum> ParseLevel(const std::string& level) {
       absl::StrCat("unknown log level '", level, "'; there is: debug, info, warn, error, off"));
 }
 
-// A daemon's, from StartDaemonLog to the end of the process: threads that nobody joins use it.
+// The log of a daemon, from StartDaemonLog to the end of the process: threads that are never joined
+// use it.
 struct DaemonLog {
   DaemonLog(int fd, int pipe, LogFormat as)
       : format(as), pipe_fd(pipe), writer(fd, [as](uint64_t count) {

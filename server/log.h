@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log: lines for people, or JSON for collectors, on stderr.
 //
-// A daemon's log never holds up whoever writes to it. StartDaemonLog puts a pipe in the place of
-// stderr: lines of spdlog and lines that libraries write to stderr (gRPC, absl, the C library) are
-// put into one queue, in one format, and a thread writes them to the real stderr. If its reader
-// stands still the queue fills up, lines are dropped, and their number is logged once there is room
+// A daemon's log never blocks the threads that write to it. StartDaemonLog puts a pipe in the place
+// of stderr: lines of spdlog and lines that libraries write to stderr (gRPC, absl, the C library)
+// are put into one queue, in one format, and a thread writes them to the real stderr. If its reader
+// stops, the queue fills up, lines are dropped, and their number is logged once there is room
 // again.
 #pragma once
 

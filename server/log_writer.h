@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes lines to a descriptor on a thread of its own, and drops lines rather than to keep anybody
-// waiting.
+// Writes lines to a descriptor on a thread of its own, and drops lines rather than block a caller.
 #pragma once
 
 #include <atomic>
@@ -34,7 +33,7 @@ class LogWriter {
 
  private:
   void Loop();
-  // False: nobody reads any more, or the disk is full; the line is lost.
+  // Returns false if the reader has gone or the disk is full; the line is lost.
   bool WriteOut(const std::string& line);
 
   const int fd_;

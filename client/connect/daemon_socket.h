@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections to a daemon's unix socket, made only where the right user listens. Anybody may have
-// put a socket where a daemon is looked for. The descriptor that was checked is the one that gRPC
-// then speaks on, so that nothing can be swapped between, whoever may write to the folder.
+// Connections to a daemon's unix socket, made only if the right user listens. Anybody may have put
+// a socket where a daemon is looked for. gRPC speaks on the descriptor that was checked, so nobody
+// who may write to the folder can swap it in between.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,9 @@ struct SocketOptions {
   int message_bytes_max = 64 << 20;
 };
 
-// UNAVAILABLE: nobody answers. PERMISSION_DENIED: we may not connect, or the process that listens
-// is not ours, root's or of a user that is trusted. INVALID_ARGUMENT: no such user, or a path that
-// no socket can have.
-// The channel does not connect again once the daemon has gone.
+// UNAVAILABLE: no process answers. PERMISSION_DENIED: we may not connect, or the process that
+// listens is not ours, root's or of a trusted user. INVALID_ARGUMENT: no such user, or a path that
+// no socket can have. The channel does not connect again once the daemon has gone.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToDaemon(const std::string& socket_path,
                                                                const SocketOptions& options);
 

@@ -21,10 +21,9 @@ struct TlsTexts {
 // certificate or the certificate without its key, or they are no pair.
 absl::Status CheckTls(const TlsTexts& texts);
 
-// Why no TLS connection to "host:port" comes about. UNAVAILABLE: nobody takes a connection.
-// UNAUTHENTICATED: one side does not take the other's certificate, or what listens there speaks no
-// TLS. A host's name is looked up for as long as that takes, the rest waits no longer than
-// `timeout`.
+// Why a TLS connection to "host:port" fails. UNAVAILABLE: no process accepts it. UNAUTHENTICATED:
+// one side rejects the other's certificate, or the process there does not speak TLS. Looking up the
+// host's name has no limit of time; the rest waits no longer than `timeout`.
 absl::Status ProbeTls(const std::string& address, const TlsTexts& texts,
                       std::chrono::milliseconds timeout);
 

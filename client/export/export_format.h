@@ -30,7 +30,7 @@ struct ExportSource {
   std::vector<std::string> notes;     // on records that were left out
 };
 
-// The records that somebody wants of a kernel on a device. Empty or 0: any.
+// The records to export. Empty or 0: any.
 struct ExportChoice {
   std::string kernel;
   std::string device;  // a name, or its start where no other begins so

@@ -18,7 +18,7 @@
 
 namespace tune::server {
 
-// Nullopt if nobody may call the method.
+// The least role for a method; nullopt if every caller is denied.
 std::optional<db::Role> RoleFor(const google::protobuf::MethodDescriptor& method);
 // "/tune.v1.SweepService/SubmitSweep".
 std::string PathOf(const google::protobuf::MethodDescriptor& method);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks, and what he may do.
+// Principals: the callers of a daemon, and the rights of their roles.
 #pragma once
 
 #include <string>

@@ -80,8 +80,8 @@ class Principals {
   }
   // By whatever way it may come.
   bool IsOperator(const std::string& name) const;
-  // Before a kernel is worked on. RESOURCE_EXHAUSTED: with it a submitter would keep more sources
-  // than he may.
+  // Checks a quota before a kernel is worked on, and keeps the kernel. RESOURCE_EXHAUSTED: the
+  // submitter would keep more sources than its quota permits.
   absl::Status KeepKernel(const Principal& principal, const db::KernelRow& kernel,
                           db::Store& store) const;
 

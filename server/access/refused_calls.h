@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts and logs the calls that are refused, and slows down whoever guesses tokens.
+// Counts and logs refused calls, and slows down callers that guess tokens.
 //
 // A wrong token is answered late, once its host has sent more than a few, so that the host gets a
 // fixed rate of answers over all of its connections. A right token from the same host is answered

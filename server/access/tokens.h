@@ -33,15 +33,15 @@ struct NewToken {
 // Neither revoked nor expired.
 bool IsLive(const db::TokenRow& token, int64_t now_unix_ms);
 
-// Thread-safe. Calls that ask who somebody is touch no store.
+// Thread-safe. Checks of secrets touch no store.
 class Tokens {
  public:
   // `later` runs what may wait for the store; both must outlive the tokens.
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(
       db::Store& store, std::function<void(std::function<void()>)> later);
 
-  // Whose secret it is. UNAUTHENTICATED: nobody's, or that of a token which has expired or was
-  // revoked.
+  // Finds the principal of a secret. UNAUTHENTICATED: it is no token's, or the token has expired or
+  // was revoked.
   absl::StatusOr<Principal> Find(absl::string_view secret);
   // Checks whether a call that was opened with a secret, given by its hash, may go on. Same errors
   // as Find. Notes no use.

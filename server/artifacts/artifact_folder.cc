@@ -29,7 +29,7 @@ constexpr char kMember[] = "\"artifact\":\"";
 constexpr size_t kMemberBytes = sizeof(kMember) - 1;
 constexpr size_t kDigestBytes = 71;
 constexpr size_t kScanBytes = size_t{4} << 20;
-// Whoever may enter the folder of the snapshots may read.
+// Users who may enter the folder of the snapshots may read the artifacts.
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
 // A new file may belong to a record that is about to be in a snapshot.

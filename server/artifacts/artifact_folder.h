@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The artifacts of records, beside the snapshots that name them: sha256-<hex>.artifact, written
-// once and never changed. Processes of the host read the files without asking anybody.
+// The folder of the artifacts of records, beside the snapshots that name them:
+// sha256-<hex>.artifact, written once and never changed. Processes of the host read the files
+// without a daemon.
 #pragma once
 
 #include <cstdint>

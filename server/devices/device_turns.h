@@ -40,7 +40,8 @@ class DeviceTurns {
     const uint64_t ticket_;
   };
 
-  // Told who has the device while somebody waits: at once, and whenever it is another.
+  // Called while a caller waits, with the name of the turn's holder: at once, and whenever it
+  // changes.
   using TellHolder = std::function<void(const std::string& who)>;
 
   // Waits. `who` is what others are told: "sweep 3", "a gate". CANCELLED within 50 ms of

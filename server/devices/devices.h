@@ -70,7 +70,7 @@ class Devices {
   // Stores what a supervisor has measured and the store does not have yet.
   absl::Status KeepCeilings(DeviceSupervisor& supervisor) const;
 
-  // Whoever measures on a device first takes his turn on it.
+  // A measurement on a device needs the device's turn first.
   DeviceTurns& turns() { return turns_; }
 
   // Tries a device at once, in its turn, unless it is healthy; of an empty id, every one that is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the jobs of each owner have had a device within a day: what a quota is compared with.
-// All times are those of SteadyNow(), so that nobody gains or loses time when the clock is set.
+// The time that the jobs of each owner have had a device within a day, for quotas. All times are
+// those of SteadyNow(), so that setting the clock changes no quota.
 #pragma once
 
 #include <cstdint>

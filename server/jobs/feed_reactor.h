@@ -29,7 +29,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   // ended.
   using MakeEvents = std::function<absl::Status(const Feed::News& news, std::deque<Event>& events)>;
 
-  // Lives until gRPC and whoever holds the pointer are done with it.
+  // Lives until gRPC and the holders of the pointer are done with it.
   static std::shared_ptr<FeedReactor> Make(WatchTicker& ticker) {
     std::shared_ptr<FeedReactor> reactor(new FeedReactor(ticker));
     reactor->self_ = reactor;
@@ -63,12 +63,13 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
     }
     this->Finish(status);
   }
-  // The client has left, or the call was refused: nobody will get what is being made for it.
+  // True once the client has left or the call was refused: further events are dropped.
   bool over() const {
     std::lock_guard lock(mutex_);
     return ending_;
   }
-  // Whose share of the watches it is in; call before Follow. A plain watcher's of nobody without.
+  // Sets the principal whose share of the watches this uses; call before Follow. Without a claim it
+  // is a plain watcher of no principal.
   void Claim(WatchClaim claim) {
     std::lock_guard lock(mutex_);
     claim_ = std::move(claim);

@@ -128,7 +128,7 @@ class Job {
   JobView view_;  // guarded by mutex_
 };
 
-// Holds still whoever compiles on the processors that a device measures with.
+// Pauses the compilers on the processors that a device measures with.
 using QuietCompilers = std::function<absl::StatusOr<CompilePause>(const std::string& device_id,
                                                                   const Cancelled& cancelled)>;
 

@@ -51,7 +51,7 @@ class Scheduler {
     size_t operator_jobs = 0;
     // Device time after which a job makes room for another principal's.
     absl::Duration turn = absl::Seconds(Limits().turn_seconds);
-    // Inside tunectl: a job that is interrupted is nobody's to take up, so it stays as it is.
+    // Inside tunectl: no other process takes up an interrupted job, so it stays as it is.
     bool embedded = false;
     // How many jobs of an owner may be unfinished; empty: any number. Must not call the scheduler.
     std::function<size_t(const std::string& owner)> jobs_max_of;
@@ -87,8 +87,8 @@ class Scheduler {
   };
   // RESOURCE_EXHAUSTED when too many jobs are unfinished, of all or of the owner, or the owner's
   // have had a device for as long as they may; UNAVAILABLE when the daemon stops. No principal but
-  // an operator may have more places than it leaves to others, so whoever comes anew finds one, nor
-  // may its jobs hold more than kSourceBytesMax of sources while they wait.
+  // an operator may have more places than it leaves to others, so a newcomer finds one, nor may its
+  // jobs hold more than kSourceBytesMax of sources while they wait.
   absl::StatusOr<Place> TakePlace(const std::string& owner, size_t source_bytes = 0);
   static constexpr size_t kSourceBytesMax = size_t{64} << 20;
 
@@ -159,8 +159,8 @@ class Scheduler {
   void Loop(const std::string& device_id, Device& device);
   // The job that is next on a device; null if none waits. REQUIRES: mutex_ is held.
   Entry* NextFor(const std::string& device_id);
-  // When jobs are to be looked at again though nobody says so: one that pauses goes on, or a device
-  // that one waits for may be back. Infinite if there is none. REQUIRES: mutex_ is held.
+  // The next time to look at jobs again without an event: a paused job goes on, or a device that a
+  // job waits for may be back. Infinite if there is none. REQUIRES: mutex_ is held.
   absl::Time NextLook() const;
   static bool MayRunOn(const Job& job, const std::string& device_id);
   // Why it can run on none of its devices for now; empty: it can. Of the first of them.
@@ -201,7 +201,7 @@ class Scheduler {
   absl::Status StoreEnd(const Unstored& ended);
   // Waits out a full or failing disk for the jobs that ended, until the daemon stops.
   void StoreLoop();
-  // The daemon stops before an end could be stored, so nobody is told of that end.
+  // The daemon stops before an end could be stored, so watchers do not get that end.
   void LeaveUnstored(Unstored& ended);
   void Forget(Job& job, const db::JobRow& row, const absl::Status& status);
   // Has the work give out its result; returns the status that ends the calls of those who follow.

@@ -250,7 +250,7 @@ void Scheduler::TellWaiting() {
                         " ahead of it");
       }
     }
-    // It is queued all the same, though nobody has the device.
+    // The job is queued even though no other job has the device.
     const std::string away = WhyNowhere(*entry->job);
     if (!away.empty()) message = absl::StrCat("waiting: ", away);
     entry->job->Update([&](JobView& view) {

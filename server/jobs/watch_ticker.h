@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wakes those who follow jobs a few times a second, and at once when poked. Its thread runs only
-// while somebody follows.
+// Wakes the watchers of jobs a few times a second, and at once when poked. Its thread runs only
+// while there are watchers.
 //
 // Watches are bounded by principal: nobody may have more of them, in all or of one job, than it
 // leaves to others. A stream that carries its job, since the job ends with it, is bounded by the

@@ -34,8 +34,8 @@ std::vector<lookup::KernelPolicy> PoliciesOf(const Knowledge::Kernels& kernels,
   return policies;
 }
 
-// The kernel that a query names. Of a source that is known under the same name in another name
-// space only, that one: whoever has the source may have what is known of it.
+// Finds the kernel that a query names. If its source is known under that name only in another name
+// space, finds that kernel: a caller that has the source may have what is known of it.
 Knowledge::Kernels::const_iterator FindKernel(const Knowledge::Kernels& kernels,
                                               const RecordQuery& query) {
   const auto named = kernels.find(query.kernel_name);

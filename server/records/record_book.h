@@ -109,9 +109,10 @@ class RecordBook {
   // yet.
   void OnPublish(std::function<void()> published) { published_ = std::move(published); }
 
-  // Never waits for the store or a device; where no record fits, for a safe config to be sought,
-  // unless `cancelled` says that nobody waits any more. NOT_FOUND: no such kernel;
-  // INVALID_ARGUMENT: a dim or dtype the kernel does not have, or a problem that no config can run.
+  // Answers a query. Never waits for the store or a device. If no record fits it waits for the
+  // search of a safe config, unless `cancelled` says that the caller gave up. NOT_FOUND: no such
+  // kernel. INVALID_ARGUMENT: a dim or dtype that the kernel does not have, or a problem that no
+  // config can run.
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query,
                                       const Cancelled& cancelled = {}) const;
   // Answers of one moment: no publish comes between them. In the order of the queries.

@@ -193,7 +193,7 @@ std::map<std::string, const lookup::KernelPolicy*> ByKernel(
 
 }  // namespace
 
-// A grid's records, and the grid once somebody asked for it. Thread-safe.
+// A grid's records, and the grid once it was asked for. Thread-safe.
 class LazyGrid {
  public:
   // REQUIRES: records of one grid, newest first, at least one.

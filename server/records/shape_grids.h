@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sweeps behind the records, as grids of shapes: what a look-up chooses from where nobody tuned
-// the problem itself. A daemon makes those of the store's records when these are read or published,
-// so that no look-up waits for the store. Grids that ship are read when they are first asked, and a
-// command that answers one question makes only those that it asks.
+// The sweeps behind the records, as grids of shapes, from which a look-up chooses a config if the
+// problem itself was not tuned. A daemon makes those of the store's records when these are read or
+// published, so that no look-up waits for the store. Grids that ship are read when they are first
+// asked, and a command that answers one question makes only those that it asks.
 #pragma once
 
 #include <functional>

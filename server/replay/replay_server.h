@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves ReplayService to the process it is in, and to nobody else.
+// Serves ReplayService to its own process only.
 #pragma once
 
 #include <memory>

@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(const UnixSock
       return Failed(path, absl::StrCat("giving it to the group ", options.group));
     }
   }
-  // Whoever connects from here on is let in, so the mode comes first.
+  // The mode is set before the socket accepts connections.
   if (chmod(path.c_str(), options.mode) != 0) return Failed(path, "chmod");
   if (listen(socket.get(), kBacklog) != 0) return Failed(path, "listen");
   std::unique_ptr<UnixListener> listener(new UnixListener(path, server, peers, connections));

@@ -30,7 +30,7 @@ constexpr absl::string_view kPin = ".pin";
 constexpr char kLatest[] = "latest";
 constexpr size_t kPrefixDigitsMin = 6;
 constexpr size_t kHeaderBytesMax = 1024;
-// Whoever may enter the folder may read: its mode is what guards the files.
+// Users who may enter the folder may read the files: the folder's mode guards them.
 constexpr mode_t kFolderMode = 0750;
 constexpr mode_t kFileMode = 0644;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folder of snapshots: sha256-<hex>.json, written once and never changed; beside it
 // sha256-<hex>.pin if it is pinned, with a note; and `latest`, the digest of the newest. Processes
-// of the host read the files without asking anybody.
+// of the host read the files without a daemon.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ class SnapshotFolder {
 
   // Durable when it returns; then removes what is beyond `kept`. Returns the digest.
   absl::StatusOr<std::string> PutNewest(absl::string_view text);
-  // Stores and pins a snapshot that somebody else wrote. Without a note the pin keeps the one that
-  // it has, or is called "imported". REQUIRES: CheckSnapshotText.
+  // Stores and pins a snapshot from elsewhere. Without a note the pin keeps its note, or gets
+  // "imported". REQUIRES: CheckSnapshotText.
   absl::StatusOr<StoredSnapshot> PutPinned(absl::string_view text, const std::string& note);
 
   // Newest first.

@@ -30,7 +30,7 @@ class SnapshotWriter {
   // Waits until all that was noticed before the call is in a file, or returns the reason why it is
   // not.
   absl::Status Flush(const Cancelled& cancelled);
-  // Like Flush, but hurries nobody, and waits for `most` at most.
+  // Waits for the next write as Flush does, but does not hasten it, and for `most` at most.
   void Await(absl::Duration most);
   // Why the last try failed; OK if it did not.
   absl::Status problem() const;

@@ -27,9 +27,9 @@ struct WorkerLimits {
   int threads = 0;          // of all its processes; with a limit of processes alone
   std::string scratch_dir;  // what may be written to
   int64_t scratch_bytes = 0;
-  // The free space that must remain on that folder's file system, whoever took the rest: a worker
-  // at work when there is less is killed. If less than twice as much was free at the start of the
-  // request, the limit is half of what was free.
+  // The free space that must remain on that folder's file system, whichever process took the rest:
+  // a worker at work when there is less is killed. If less than twice as much was free at the start
+  // of the request, the limit is half of what was free.
   int64_t free_disk_bytes = 0;
 };
 

@@ -27,9 +27,9 @@ namespace tune::server {
 absl::StatusOr<std::vector<std::string>> DevicesForMiss(const std::vector<DeviceStatus>& known,
                                                         const std::string& name, uint64_t turn);
 
-// When a problem may be tried again of which so many sweeps left no record: 10 minutes after the
-// first of them, then after pauses each four times as long, a day at most; a day after one that
-// somebody cancelled.
+// The time from which a problem may be tried again, of which `tries` sweeps left no record: 10
+// minutes after the first sweep, then after pauses each four times as long, a day at most; a day
+// after a cancelled sweep.
 absl::Time RetryTime(int tries, const db::JobRow& last);
 
 // Thread-safe.

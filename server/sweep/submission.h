@@ -47,8 +47,9 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
 absl::Status CheckBudgetWithin(absl::Duration most, const v1::Budget& budget);
 void BoundBudget(absl::Duration most, db::SweepRow& sweep);
 
-// Whose sweep it is. A kernel that a submitter brought is in a name space of his own, and so are
-// his idempotency keys; a kernel of the catalogue is everybody's.
+// Sets the owner and the name space of a sweep. A kernel that a submitter brought, and the
+// submitter's idempotency keys, are in the submitter's name space; a kernel of the catalogue is
+// shared.
 void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,
               db::SweepRow& sweep);
 

@@ -106,13 +106,13 @@ class Sweeps {
   // sweep's devices are those that it was submitted for.
   std::string WhyNotOn(const db::SweepRow& row, const std::string& device_id) const;
   // Takes up sweeps that a daemon died with after the others, and not more often than is allowed.
-  // Ends what an earlier tunectl left, which is nobody's.
+  // Ends sweeps that an earlier tunectl left, which no process takes up.
   absl::Status Inherit();
   // False if daemons died with it too often, or its row cannot be changed.
   bool MayRunAgain(db::SweepRow& row);
   // Counts the stored trials of a sweep that is not over, and takes the best of them.
   absl::Status AddUpTrials(SweepView& view);
-  // Stores that a sweep nobody runs is cancelled, with the best of its stored trials.
+  // Stores that a sweep without a running job is cancelled, with the best of its stored trials.
   absl::Status EndFromTrials(SweepView& view);
   std::shared_ptr<SweepWork> FindLive(int64_t id) const;
   std::shared_ptr<SweepWork> FindByKey(const std::string& idempotency_key) const;

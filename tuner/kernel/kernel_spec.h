@@ -4,7 +4,7 @@
 // number or a text there is one here. A message that may be missing is an optional. An enum that
 // the spec does not name is 0, as in `Role{}`.
 //
-// A KernelSpec alone is what somebody wrote. Kernel::Create (kernel.h) checks it.
+// A KernelSpec is unchecked text and numbers of an author. Kernel::Create (kernel.h) checks it.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ const std::set<std::string>& FlagNames() {
   return *kNames;
 }
 
-// All that somebody wrote in a part of a spec.
+// Appends all texts that the author wrote in a part of a spec.
 template <typename Part>
 void AppendTexts(const Part& part, std::string& texts) {
   if constexpr (std::is_same_v<Part, std::string>) {

@@ -38,8 +38,7 @@ struct MemoryRoof {
 
 // The roof of bytes of which `written_share` are written: reads alone, triads (a third), copies (a
 // half) and writes alone are measured, and the time of a byte lies between those of its neighbours.
-// Whoever holds bytes against main memory asks this, so that a search, a report, a profile and a
-// comparison have one roof.
+// A search, a report, a profile and a comparison all use it, and so have one roof.
 MemoryRoof MemoryRoofFor(const std::vector<Ceiling>& ceilings, double written_share);
 
 // A measurement is believed down to this share of what a roof makes believable: clocks and ceilings
