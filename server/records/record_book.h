@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records in memory, with the kernels they are of: an immutable snapshot, replaced as a whole
-// by every publish. Look-ups need nothing else.
+// The records in memory, and the look-ups that they answer.
+//
+// A RecordBook keeps an immutable Knowledge: the index of the records, their kernels, and the grids
+// of their sweeps. A publish stores the record, makes a new Knowledge, and swaps it in. Look-ups
+// read the one that is current when they begin, on any thread, without the store. If no record
+// fits, they search for a safe config, once for each problem. A command that asks one question
+// reads records that ship, and makes grids, only when it needs them (GridsTime). From 20,000
+// records on, a thread of low priority keeps the index in a file, which the next book opens at
+// once.
+//
+//   ASSIGN_OR_RETURN(auto book, RecordBook::Open(store, catalogue, devices, solver));
+//   ASSIGN_OR_RETURN(RecordAnswer answer, book->Lookup({.kernel_name = "softmax", .dims = dims}));
+//   RETURN_IF_ERROR(book->Publish(record));  // the next Lookup may return it
 #pragma once
 
 #include <atomic>
@@ -115,24 +126,25 @@ class RecordBook {
   // config can run.
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query,
                                       const Cancelled& cancelled = {}) const;
-  // Answers of one moment: no publish comes between them. In the order of the queries.
+  // Answers several queries from one Knowledge, in the order of the queries.
   std::vector<absl::StatusOr<RecordAnswer>> LookupMany(const std::vector<RecordQuery>& queries,
                                                        const Cancelled& cancelled) const;
   // Lookup for threads that must not wait: nullopt if a safe config is yet to be sought.
   std::optional<absl::StatusOr<RecordAnswer>> LookupAtOnce(const RecordQuery& query) const;
 
-  // Another number whenever a question may have another answer than before. What is asked for after
-  // it is at least as new.
+  // A number that changes whenever a question may have another answer than before. Answers to later
+  // questions are at least as new.
   uint64_t version() const;
 
-  // Ends what is being sought or written. Idempotent.
+  // Ends searches and the writing of the index. Idempotent.
   void Stop() {
     safe_configs_.Stop();
     keeper_.Stop();
   }
 
   std::shared_ptr<const lookup::Index> snapshot() const;
-  // Read when first asked for: most commands do not ask. Empty if they cannot be read.
+  // The sweeps that ship, read at the first call, since most commands need none. Empty if they
+  // cannot be read.
   const ShippedSweeps& shipped_sweeps() const;
   Knowledge knowledge() const { return state().known; }
 
@@ -142,11 +154,11 @@ class RecordBook {
     Knowledge known;
     std::shared_ptr<const lookup::SeenDevices> devices;
   };
-  // The device a query is about.
+  // The device that a query is about.
   struct Place {
     std::string device_name;
     TargetTraits traits;
-    std::string note;    // why this device, if that is not plain
+    std::string note;    // why this device, if that is not obvious
     std::string driver;  // empty: not known
   };
 
@@ -167,28 +179,28 @@ class RecordBook {
         include_roots_(std::make_shared<const IncludeRoots>(std::move(include_roots))),
         grids_(grids) {}
 
-  // Publishes what a crash held back, of sweeps with higher ids.
+  // Publishes the winners that a crash kept from being published, of sweeps with higher ids.
   void Complete(int64_t sweep_id);
-  // Takes the index that was kept, and what was published since. NOT_FOUND: there is none, or it is
+  // Opens the kept index, and adds the records published since. NOT_FOUND: there is none, or it is
   // not of this store and program.
   absl::Status LoadKept();
-  // Reads every record there is, but those that ship where they are read when they are asked for.
+  // Reads all records of the store, and those that ship unless they are read lazily.
   absl::Status Load();
-  // Adds those of a kernel that ship, or of all kernels where it is null, unless they are read.
+  // Adds the shipped records of a kernel (null: of all kernels) that were not added before.
   void ReadShipped(const std::string* kernel) const;
   void SetRecords(std::vector<lookup::Record> records, std::shared_ptr<const Kernels> kernels,
                   std::shared_ptr<const lookup::SeenDevices> devices) const;
-  // Kernels that are not in the catalogue are known by their newest record's source.
+  // Adds a kernel that is not in the catalogue, by the source of its newest record.
   absl::Status Learn(const std::string& name, const std::string& hash, Kernels& kernels) const;
   // Learn, but notes kernels whose source cannot be read.
   void LearnOrNote(const lookup::Record& newest, Kernels& kernels) const;
   void SetState(State state) const;
-  // Has the index kept if much of it is in no file.
+  // Writes the index in the background if much of it is in no file.
   void KeepIfWorthwhile();
   absl::Status Keep(const Cancelled& cancelled);
-  State state() const;  // with all that ships
+  State state() const;  // with all shipped records
   State state_of(const std::string& kernel_name) const;
-  State known_state() const;  // with what was read of it
+  State known_state() const;  // with the shipped records read so far
   absl::StatusOr<Place> PlaceOf(const std::string& device, const lookup::SeenDevices& seen) const;
   absl::StatusOr<Found> Find(const RecordQuery& query, const State& state) const;
   absl::StatusOr<RecordAnswer> Lookup(const RecordQuery& query, const State& state,
