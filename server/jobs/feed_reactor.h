@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call that follows a feed: at each tick it makes messages of what is new and sends them, unless
-// the client has not read the last ones yet. A slow client costs the memory of one reading, and the
-// work nothing.
+// A call that follows a feed: at each tick it makes messages of the news and sends them, unless the
+// client has not read the last ones yet. A slow client costs the memory of one reading, and never
+// delays the job.
+//
+//   auto reactor = FeedReactor<v1::JobEvent>::Make(ticker);
+//   reactor->Follow(job_id, feed, [](const Feed::News& news, std::deque<v1::JobEvent>& events) {
+//     events.push_back(EventOf(news));
+//     return news.status;  // ends the call, if the feed has ended
+//   });
+//   return reactor.get();  // to gRPC
 #pragma once
 
 #include <cstdint>

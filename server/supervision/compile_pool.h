@@ -9,6 +9,11 @@
 // Principals take turns (acting_for.h), however many compiles each has queued. Calls without a
 // device from anyone but an operator, such as a kernel check, never use all workers, so that jobs
 // that have a device go on meanwhile.
+//
+//   CompilePool pool({.command = command, .scratch_dir = folder, .workers = 8, .cache = &cache});
+//   pool.Submit(this, plan, [](absl::StatusOr<CompileResult> result) { ... });  // on its thread
+//   ASSIGN_OR_RETURN(CompileResult result, pool.Compile(plan, cancelled));      // or waits
+//   pool.Withdraw(this);  // before `this` is destroyed
 #pragma once
 
 #include <atomic>

@@ -12,6 +12,9 @@
 // A pair is a message; its fields 1 and 2 are the two. A variant is a message with a field for each
 // alternative, numbered in their order from 1. A list whose field is not repeated is a message,
 // and the list is its field 1: so a list can be missing.
+//
+//   const auto proto = Encoded<v1::Ceiling>(ceiling);
+//   ASSIGN_OR_RETURN(Ceiling read, Decoded<Ceiling>(proto));
 #pragma once
 
 #include <google/protobuf/message.h>

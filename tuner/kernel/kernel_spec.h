@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel's spec as plain data. proto/tune/v1/kernel.proto explains each field; the fields here
-// have the same names, and server/wire/spec.h reads them from a spec's text. What is a list, a
-// number or a text there is one here. A message that may be missing is an optional. An enum that
-// the spec does not name is 0, as in `Role{}`.
+// have the same names and kinds, and server/wire/spec.h reads them from a spec's text. A message
+// that may be missing is an optional. An enum that the spec does not name is 0, as in `Role{}`.
 //
-// A KernelSpec is unchecked text and numbers of an author. Kernel::Create (kernel.h) checks it.
+// A KernelSpec is as its author wrote it, unchecked. Kernel::Create (kernel.h) checks it.
 #pragma once
 
 #include <cstdint>
