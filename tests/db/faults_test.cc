@@ -235,7 +235,7 @@ TEST_F(LogTest, ATornEndIsNoDamage) {
   EXPECT_THAT(Reopen().TrialsOfSweep(1).value(), SizeIs(kTrials));
 }
 
-TEST_F(LogTest, OnRequestTheReadablePartIsKeptAndACopyOfAll) {
+TEST_F(LogTest, DropDamagedLogKeepsTheReadablePartAndACopy) {
   const auto size = std::filesystem::file_size(log());
   Flip(static_cast<std::streamoff>(size) / 2);
   absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(path(), {.drop_damaged_log = true});
@@ -319,7 +319,7 @@ void BecomeNobody() {
   if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(2);
 }
 
-TEST_F(StoreTest, AReadOnlyFolderIsASentence) {
+TEST_F(StoreTest, OpenFailsWithPermissionDeniedInAReadOnlyFolder) {
   OpenWithSweep();
   store_.reset();
   const auto open = [this]() -> std::string {
@@ -351,7 +351,7 @@ void Execute(const std::string& path, const char* sql) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
-TEST_F(StoreTest, ARowThatCannotBeReadIsLeftOutAndTold) {
+TEST_F(StoreTest, UnreadableRowsAreLeftOutAndListed) {
   Store& store = OpenWithSweep();
   SweepRow good = MakeSweepRow("k1");
   good.idempotency_key = "key 2";

@@ -208,7 +208,7 @@ TEST_F(StoreTest, RefusesConfigsThatWouldNotComeBack) {
   EXPECT_THAT(store.TrialsOfSweep(sweep_.id).value(), IsEmpty());
 }
 
-TEST_F(StoreTest, RefersOnlyToWhatIsStored) {
+TEST_F(StoreTest, RefusesReferencesToRowsThatAreNotStored) {
   Store& store = OpenWithSweep();
   SweepRow other = MakeSweepRow("k9");
   other.idempotency_key = "";
@@ -218,7 +218,7 @@ TEST_F(StoreTest, RefersOnlyToWhatIsStored) {
       absl::IsNotFound(store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k9")).status()));
 }
 
-TEST_F(StoreTest, AKnownIdempotencyKeyGivesTheSweepThereIs) {
+TEST_F(StoreTest, AKnownIdempotencyKeyReturnsTheExistingSweep) {
   Store& store = OpenWithSweep();
   SweepRow again = MakeSweepRow("k1");
   again.strategy = "exhaustive";
@@ -517,7 +517,7 @@ TEST_F(StoreTest, AReaderSeesWhatTheWriterWritesAndWritesNothing) {
   EXPECT_TRUE(Reopen().GetSweep(later).ok());
 }
 
-TEST_F(StoreTest, ThereMustBeAStoreToRead) {
+TEST_F(StoreTest, OpenToReadFailsWithoutAStoreOfTodaysSchema) {
   EXPECT_TRUE(absl::IsNotFound(Store::OpenToRead(path()).status()));
   EXPECT_EQ(Store::WriterOf(path()), "");
   ASSERT_EQ(RunSql(path(), "CREATE TABLE t (x); PRAGMA user_version = 1"), "");
@@ -550,7 +550,7 @@ TEST_F(StoreTest, CeilingsBelongToOneDeviceOfAName) {
   EXPECT_EQ(value_of(""), 3e12);
 }
 
-TEST_F(StoreTest, StatisticsCountWhatIsThere) {
+TEST_F(StoreTest, StatisticsCountTheStoredRows) {
   Store& store = OpenWithSweep();
   EXPECT_EQ(store.Statistics().value().trial_count, 0u);
   for (int i = 0; i < 3; ++i) {

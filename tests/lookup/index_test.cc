@@ -428,7 +428,7 @@ TEST_F(KeptIndexTest, AnIndexFileAnswersByThePolicyItIsOpenedWith) {
   EXPECT_EQ(Open(later).value()->Lookup(unnamed).match, Match::kNearest) << "of another source";
 }
 
-TEST_F(KeptIndexTest, AnEndedWriterLeavesTheFileAsItWas) {
+TEST_F(KeptIndexTest, ACancelledSaveLeavesTheFileUnchanged) {
   ASSERT_TRUE(Save(*IndexOf({MakeRecord(1, At(4096, 8))})).ok());
   const auto ended = [] { return true; };
   const absl::Status status =

@@ -49,7 +49,7 @@ TEST(JudgeCalibration, KernelsOfOneQuantityMustAgree) {
   EXPECT_FALSE(entries[1].passed);
 }
 
-TEST(JudgeCalibration, BytesMayBeAsFarOffAsTheyMay) {
+TEST(JudgeCalibration, BytesPassWithinTheirTolerance) {
   CalibrationEntry read = Exact("dram_read", "dram_read", 1000, 1015);
   read.tolerance = 0.02;
   CalibrationEntry write = Exact("dram_write", "dram_write", 1000, 1030);

@@ -13,7 +13,7 @@
 namespace tune {
 namespace {
 
-TEST(FillVectorsTest, AreWhatBuffersAreFilledWith) {
+TEST(FillVectorsTest, BuffersAreFilledAsTheVectorsSay) {
   std::ifstream file(TUNE_PROJECT_DIR "/tests/data/fill_vectors.json");
   const nlohmann::json vectors = nlohmann::json::parse(file);
   ASSERT_GT(vectors.size(), 10u);

@@ -129,7 +129,7 @@ TEST(Expression, KnowsPythonsTuplesBitsAndRounding) {
 }
 
 // The page that says where this language is not Python's.
-TEST(Expression, IsAsItsPageSays) {
+TEST(Expression, AgreesWithTheTableOfItsPage) {
   const std::vector<std::vector<std::string>> rows = TableRows("docs/expressions.md");
   EXPECT_GE(rows.size(), 20u);
   for (const std::vector<std::string>& row : rows) {

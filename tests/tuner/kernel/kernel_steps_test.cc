@@ -70,7 +70,7 @@ std::vector<std::string> EntriesOf(const ProgramPlan& plan) {
   return entries;
 }
 
-TEST(KernelSteps, AConfigHasThoseWhoseConditionHolds) {
+TEST(KernelSteps, AConfigHasTheStepsWhoseConditionHolds) {
   const auto kernel = StepsKernel();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem = MakeProblem(**kernel, {{"cols", 4096}}, "f32", "sm_90a");

@@ -76,7 +76,7 @@ TEST(SignedRank, AllPositiveGivesTheLeastP) {
   }
 }
 
-TEST(SignedRank, NothingToTellFromIsOne) {
+TEST(SignedRank, PIsOneWithoutDifferences) {
   EXPECT_DOUBLE_EQ(SignedRankP({}), 1);
   EXPECT_DOUBLE_EQ(SignedRankP({0, 0, 0}), 1);
 }
@@ -169,7 +169,7 @@ TEST(Series, Autocorrelation) {
   EXPECT_DOUBLE_EQ(Lag1Autocorrelation({1, 2}), 0);
 }
 
-TEST(Series, TwoGroupsAreNamedAndOneIsNot) {
+TEST(Series, OnlyTwoGroupsAreCalledBimodal) {
   std::mt19937_64 random(11);
   std::normal_distribution<double> normal;
   int seen = 0;

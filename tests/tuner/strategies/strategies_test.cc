@@ -228,7 +228,7 @@ TEST(Strategies, SearchASpaceThatCannotBeCounted) {
 }
 
 // The median over seeds of what is left above the optimum after 60 trials, against random's.
-TEST_P(EachStrategy, ThatLearnsBeatsRandom) {
+TEST_P(EachStrategy, BeatsRandomIfItLearns) {
   const std::string name = GetParam();
   if (name == "exhaustive" || name == "random" || name == "latin_hypercube") {
     GTEST_SKIP() << "it does not learn";
@@ -458,7 +458,7 @@ TEST(Auto, PassesOverAPriorOfOtherConfigs) {
   EXPECT_EQ(Play(*strategy, space, 30, 4).asked.size(), 30);
 }
 
-TEST(Auto, LivesWithNoise) {
+TEST(Auto, FindsAGoodConfigInNoise) {
   const Space space = KernelSpace();
   uint64_t draw = 0;
   const auto noisy = [&](const Space& of, uint64_t index) {

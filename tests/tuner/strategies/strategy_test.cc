@@ -38,7 +38,7 @@ TEST(MakeStrategy, NamesTheStrategiesThereAre) {
             "config 3 of a space of 3");
 }
 
-TEST(Exhaustive, GoesInOrderTheFirstFirst) {
+TEST(Exhaustive, StartsWithTheGivenConfigThenGoesInOrder) {
   const Space space = LineSpace(5);
   auto strategy = MakeStrategy("exhaustive", space, {.first = 3}).value();
   EXPECT_THAT(AskAll(*strategy), ElementsAre(3, 0, 1, 2, 4));

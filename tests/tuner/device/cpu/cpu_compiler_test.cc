@@ -497,7 +497,7 @@ TEST_F(CpuCompilerFolderTest, APrecompiledPreludeChangesNoCode) {
   EXPECT_EQ(Compile(hostile).outcome, Outcome::kCompileFailed);
 }
 
-TEST_F(CpuCompilerFolderTest, APreludeThatWasTidiedAwayIsWrittenAgain) {
+TEST_F(CpuCompilerFolderTest, ADeletedPreludeIsWrittenAgain) {
   Compile(plan_);
   for (const auto& folder : std::filesystem::directory_iterator(path_)) {
     std::filesystem::remove_all(folder.path() / "prelude");

@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "#define H __has_include\n#if H(\"/etc/hostname\")\n#endif",
                     "#define F \"/etc/hostname\"\n#if __has_include(F)\n#endif"));
 
-TEST(CheckIncludesTest, LetsHonestSourcesThrough) {
+TEST(CheckIncludesTest, AcceptsOrdinarySources) {
   const absl::Status status = CheckIncludes(PlanFor(R"(
 // Needs nothing but a header of its own; see what we #include below.
 #include <cuda_bf16.h>

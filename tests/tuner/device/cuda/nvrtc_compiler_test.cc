@@ -180,7 +180,7 @@ TEST_F(NvrtcCompilerTest, AHeaderThatIsNotThereIsNamed) {
 }
 
 // The start of a file that has its launcher beside its kernel.
-TEST_F(NvrtcCompilerTest, CodeOfTheHostIsToldWithItsLine) {
+TEST_F(NvrtcCompilerTest, HostCodeIsAnErrorWithItsLine) {
   const std::string log = Compile(PlanFor(R"(#include <cooperative_groups.h>
 extern "C" __global__ void scale(int* x) { *x = 1; }
 void launch(int* x) {
@@ -382,7 +382,7 @@ TEST(ToolkitTest, SaysWhatToInstall) {
   EXPECT_THAT(toolkit.status().message(), HasSubstr("pip install nvidia-cuda-nvrtc"));
 }
 
-TEST(ToolkitTest, AnExplicitPathIsNotSearchedPast) {
+TEST(ToolkitTest, AnExplicitPathIsTheOnlyOneSearched) {
   setenv("TUNE_CUDA_PATH", "/nonexistent/toolkit", 1);
   absl::StatusOr<Toolkit> toolkit = FindToolkit();
   unsetenv("TUNE_CUDA_PATH");

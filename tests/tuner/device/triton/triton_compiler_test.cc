@@ -312,7 +312,7 @@ TEST_F(TritonCompilerTest, ConfigsOfOneTextAreOneToTheFrontEnd) {
   EXPECT_EQ(ForFrontEnd(plan).options, plan.options);
 }
 
-TEST_F(TritonCompilerTest, MistakesOfASourceAreToldWithTheirLine) {
+TEST_F(TritonCompilerTest, ErrorsNameTheLineOfTheSource) {
   ExpectFailure(With("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK"), "scale.py:12: SyntaxError");
   ExpectFailure(With("tl.program_id", "tl.programme_id"), "scale.py:12: ");
   ExpectFailure(With("value * factor", "value * nothing"), "scale.py:7: ");
@@ -383,7 +383,7 @@ class Scale(torch.autograd.Function):
                 "scale.py:2: what 'pip.main' is decides here");
 }
 
-TEST_F(TritonCompilerTest, AFunctionGetsWhatItsLauncherWouldGiveIt) {
+TEST_F(TritonCompilerTest, AFunctionGetsTheValuesOfTritonsLauncher) {
   const std::string source =
       With("\n@triton.jit\ndef scale(x, y, n, BLOCK: tl.constexpr,",
            "\n@triton.heuristics({'EVEN': lambda args: args['n'] % 2 == 0})\n@triton.jit\n"
@@ -438,7 +438,7 @@ except OSError:
 }
 
 // A forged reply is one to no request.
-TEST_F(TritonCompilerTest, AReplyThatTheSourceWritesItselfIsNotTaken) {
+TEST_F(TritonCompilerTest, AReplyForgedByTheSourceIsRejected) {
   std::unique_ptr<Compiler> front = MakeFrontEnd(FindTriton().value(), *folder_ + "/forged");
   const absl::StatusOr<Artifact> artifact = front->Compile(Plan(absl::StrCat(R"python(import json
 import os
@@ -545,7 +545,7 @@ def scale(x, y, n, SIZE: tl.constexpr):
   EXPECT_THAT(artifact.log, HasSubstr("ptxas"));
 }
 
-TEST(InstallationTest, APythonWithoutTritonIsASentence) {
+TEST(InstallationTest, APythonWithoutTritonIsAnErrorThatNamesTheFlag) {
   setenv("TUNE_TRITON_PYTHON", "/bin/false", 1);
   const absl::Status none = FindTriton().status();
   unsetenv("TUNE_TRITON_PYTHON");
@@ -554,7 +554,7 @@ TEST(InstallationTest, APythonWithoutTritonIsASentence) {
   EXPECT_THAT(std::string(none.message()), HasSubstr("--triton-python"));
 }
 
-TEST(InstallationTest, ATritonThatIsTooOldIsASentence) {
+TEST(InstallationTest, ATooOldTritonIsAnErrorThatNamesTheVersion) {
   std::string path = testing::TempDir() + "tune-old-triton-XXXXXX";
   close(mkstemp(path.data()));
   std::ofstream(path) << "#!/bin/sh\necho '{\"program\": \"x\", \"version\": \"3.4.0\"}'\n";
