@@ -9,9 +9,9 @@
 
 namespace tune::server {
 
-// Starts it with these options on the default state folder, reachable through InProcessChannel
-// only, logging nothing below warnings. FAILED_PRECONDITION if it is to own the folder and another
-// process does; says how to share.
+// Starts a server with these options on the default state folder, reachable through
+// InProcessChannel only, logging warnings and errors. FAILED_PRECONDITION if it is to own the
+// folder and another process does; the error says how to share.
 absl::StatusOr<std::unique_ptr<Server>> StartEmbedded(ServerOptions options);
 
 }  // namespace tune::server

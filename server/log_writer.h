@@ -18,17 +18,17 @@ namespace tune::server {
 // Thread-safe. Lives as long as the process: its thread may hang in a write for good.
 class LogWriter {
  public:
-  // `dropped` makes the line that says how many were dropped.
+  // Makes the line that says how many lines were dropped.
   using DroppedLine = std::function<std::string(uint64_t count)>;
   static constexpr size_t kQueueBytesMax = 1 << 20;
 
   LogWriter(int fd, DroppedLine dropped);
 
-  // A whole line, with its line feed.
+  // Queues a whole line, with its line feed.
   void Write(std::string line);
-  // False: not all was written in time.
+  // Waits until all lines are written. Returns false if some were not in time.
   bool Flush(absl::Duration patience);
-  // Lines that are not written yet. For signal handlers too.
+  // The number of lines that are not written yet. For signal handlers too.
   size_t waiting() const { return waiting_; }
 
  private:

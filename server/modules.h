@@ -45,11 +45,11 @@
 
 namespace tune::server {
 
-// A module is started on those that it was constructed with, which outlive it; Start sets its
-// public members. The server stops its modules in two rounds from the last to the first. The first
-// round, BeginStop, makes whatever a thread of another module may wait for end soon: a job, a
-// space, the probe of a device. The second round, Stop, ends the module's own threads, which wait
-// for nothing by then.
+// A part of the server. It is started after the modules that it was constructed with, which outlive
+// it; Start sets its public members. The server stops its modules in two rounds from the last to
+// the first. The first round, BeginStop, makes everything end soon that a thread of another module
+// may wait for: a job, a space, the probe of a device. The second round, Stop, ends the module's
+// own threads, which wait for nothing by then.
 class Module {
  public:
   Module() = default;
@@ -101,7 +101,7 @@ struct DevicesModule final : Module {
   SpaceSolver solver;
 };
 
-// gRPC's server, and what its calls stand on: the threads of their handlers and the ticker of their
+// gRPC's server and the tools of its calls: the threads of their handlers and the ticker of their
 // watches.
 struct CallsModule final : Module {
   explicit CallsModule(const Limits& server_limits) : limits(server_limits) {}
@@ -146,7 +146,7 @@ struct ListenersModule final : Module {
   std::vector<std::unique_ptr<UnixListener>> unix_listeners_;
 };
 
-// Tokens, and who the callers are.
+// Tokens, and the identities of callers.
 struct AccessModule final : Module {
   AccessModule(StoreModule& store_module, CallsModule& calls_module,
                ListenersModule& listeners_module)
@@ -221,7 +221,7 @@ class KernelService;
 // The services, each behind its guard, and gRPC's server that serves them. A server without a store
 // serves kernels alone, in its own process, where everybody may call.
 struct ServicesModule final : Module {
-  // `jobs_module` has the modules that it stands on.
+  // `jobs_module` has the modules that this one uses.
   explicit ServicesModule(JobsModule& jobs_module) : jobs(jobs_module) {}
   ~ServicesModule() override;
 

@@ -11,9 +11,9 @@
 
 namespace tune::server {
 
-// The most files that this process may have open.
+// The limit of files that this process may open.
 size_t OpenFilesMax();
-// How many it has open now.
+// The number of files that it has open now.
 size_t OpenFiles();
 
 class Upkeep {

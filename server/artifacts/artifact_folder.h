@@ -22,13 +22,13 @@ class ArtifactFolder {
  public:
   enum class Use { kWrite, kRead };
 
-  // In the folder of the snapshots. To write it makes the folder; to read, it need not be there.
+  // Opens the folder in that of the snapshots. A writer makes it; for a reader it may be absent.
   static absl::StatusOr<std::unique_ptr<ArtifactFolder>> Open(const std::string& snapshot_dir,
                                                               Use use, int64_t bytes_max);
 
-  // Durable when it returns. Where all would have more than `bytes_max`, those that no snapshot of
-  // the folder names go first, the oldest first. Returns the digest. RESOURCE_EXHAUSTED: there is
-  // no room, on the disk or within the bound.
+  // Stores an artifact and returns its digest. Durable when it returns. If all would have more than
+  // `bytes_max`, artifacts that no snapshot of the folder names are deleted, the oldest first.
+  // RESOURCE_EXHAUSTED: there is no room, on the disk or within the bound.
   absl::StatusOr<std::string> Put(absl::string_view text);
 
   // The sum of the sizes of those files that exist.
@@ -39,8 +39,9 @@ class ArtifactFolder {
     std::string bytes;         // empty at the end
     uint64_t whole_bytes = 0;  // of the file
   };
-  // From an offset on. The first piece is given out only if the file is what its name says; one
-  // that is not goes. NOT_FOUND; INVALID_ARGUMENT: no digest.
+  // Returns a piece from an offset on. Checks the whole file's digest before it returns the first
+  // piece, and deletes a file that does not match. NOT_FOUND: no such file. INVALID_ARGUMENT: a
+  // malformed digest.
   absl::StatusOr<Piece> Read(const std::string& digest, uint64_t offset, size_t most) const;
 
   const std::string& path() const { return path_; }
@@ -49,7 +50,7 @@ class ArtifactFolder {
   ArtifactFolder(std::string snapshot_dir, Use use, int64_t bytes_max);
   std::string FileOf(absl::string_view digest) const;
   absl::Status MakeRoom(int64_t bytes);
-  // Names of files that snapshots name.
+  // Names of the artifacts that snapshots of the folder name.
   std::set<std::string> Named() const;
 
   const std::string snapshot_dir_;

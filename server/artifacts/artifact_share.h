@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Artifacts are kept within a bound for all (artifact_folder.h). So that no submitter fills it
-// alone, the artifacts of each owner's records have a share of it, and the store knows how much of
-// it they take.
+// The share of an owner in the bound for all artifacts (artifact_folder.h), so that no submitter
+// fills it alone. The store knows how much of it the artifacts of an owner's records take.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An artifact as a file: a line of JSON that says how to launch it, then its binaries. What a host
-// without a compiler needs to run a record's config. docs/artifacts.md describes it.
+// An artifact as a file: a line of JSON that says how to launch it, then its binaries. A host
+// without a compiler runs a record's config with it. docs/artifacts.md describes it.
 #pragma once
 
 #include <string>

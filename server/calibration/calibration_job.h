@@ -12,8 +12,8 @@
 
 namespace tune::server {
 
-// Its result is a v1::Calibration, stored if all kernels pass. FAILED_PRECONDITION: nothing can be
-// counted here; DATA_LOSS: a known kernel was counted wrong.
+// Its result is a v1::Calibration, stored if all kernels pass. FAILED_PRECONDITION: this host
+// cannot count. DATA_LOSS: a known kernel was counted wrong.
 class CalibrationJob : public JobWork {
  public:
   // Both must outlive the job.

@@ -14,7 +14,8 @@
 
 namespace tune::server {
 
-// The whole suite in fresh processes, stored. Its result is a v1::Device with all that is known.
+// Measures the whole suite in fresh processes and stores it. Its result is a v1::Device with all
+// ceilings.
 class CeilingsJob : public JobWork {
  public:
   // `processes`: 0: five. All must outlive the job.
@@ -37,7 +38,8 @@ class CeilingsJob : public JobWork {
 // All must outlive the kind.
 JobKind CeilingsKind(db::Store& store, Workers& workers, const Devices& devices);
 
-// Is the suite known, all of it fresh? Sweeps measure a part of it, in one process.
+// Whether all ceilings of the suite are known and fresh. Sweeps measure a part of it, in one
+// process.
 bool HasFreshSuite(const DeviceView& device);
 
 // Combines the measurements of several processes to a ceiling: median and interval. REQUIRES: not

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels the daemon knows by name, parsed.
+// The kernels that the daemon knows by name, parsed.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace tune::server {
 
-// Kernel::origin of what operators have written: the name space that they share with the catalogue.
+// Kernel::origin of operators' kernels: the name space that they share with the catalogue.
 inline constexpr char kOperatorsOrigin[] = "";
 
 struct NamedKernel {
@@ -27,7 +27,7 @@ struct NamedKernel {
 // Immutable. Thread-safe.
 class Catalogue {
  public:
-  // A kernel that is wrong is left out and described in `faults`.
+  // Leaves out kernels with errors, and describes these in `faults`.
   static Catalogue Parse(const std::vector<CatalogueEntry>& entries,
                          std::vector<absl::Status>& faults);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings of `kernel check`. One mistake is found again for every target and config; it is told
-// once, with how often.
+// Findings of `kernel check`. A mistake that occurs for several targets and configs is reported
+// once, with their number.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace tune::server {
 // Thread-safe.
 class CheckFindings {
  public:
-  // Something wrong at one place: "softmax.textproto:12:9", a target, or empty if the message
-  // itself begins with a place.
+  // Adds a finding at a place: "softmax.textproto:12:9", a target, or empty if the message itself
+  // begins with a place.
   void AddAt(const std::string& where, const std::string& message,
              v1::CheckSeverity severity = v1::CHECK_SEVERITY_ERROR);
   // Adds the compiler's message about a variant ("reference", or a config) for a target; without a

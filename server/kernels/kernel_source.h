@@ -17,13 +17,13 @@ namespace tune::server {
 inline constexpr size_t kSourceBytesMax = 20 << 20;
 inline constexpr int kSourceFilesMax = 256;
 
-// `name_space`: the one of who sends it (NameSpaceOf), which becomes the kernel's origin.
-// INVALID_ARGUMENT has the file, line and column.
+// Parses a submitted kernel. `name_space` is its sender's (NameSpaceOf), and becomes the kernel's
+// origin. INVALID_ARGUMENT has the file, line and column.
 absl::StatusOr<NamedKernel> ParseKernelSource(
     const v1::KernelSource& source, const std::optional<std::string>& name_space = std::nullopt);
 
-// INVALID_ARGUMENT: longer than 128 characters, or with one that steers a terminal. `what` begins
-// the message: "the device".
+// INVALID_ARGUMENT: the text is longer than 128 characters, or has characters that steer a
+// terminal. `what` begins the message: "the device".
 absl::Status CheckName(const std::string& what, const std::string& text);
 
 }  // namespace tune::server

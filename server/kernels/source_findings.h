@@ -17,8 +17,8 @@ struct SourceFinding {
   bool of_entry = false;  // there is no kernel to compile
 };
 
-// Work that is less than the outputs, entries that are no kernels, macros of the spec that the
-// source redefines, args that look as if they stood in another order than the parameters.
+// Finds work that is less than the outputs, entries that are no kernels, macros of the spec that
+// the source redefines, and args that seem to have another order than the parameters.
 absl::StatusOr<std::vector<SourceFinding>> CheckSource(const Kernel& kernel, const Problem& problem,
                                                        const TargetTraits& traits);
 

@@ -12,8 +12,8 @@
 
 namespace tune::server {
 
-// `targets` are those of this host's devices, the preferred first: what a kernel is asked about
-// when the request names none. Nothing is in the response if the effort does not do: ABORTED.
+// `targets` are those of this host's devices, the preferred first, for requests that name none.
+// ABORTED if the effort does not suffice; the response is then empty.
 absl::Status DescribeSpace(const v1::DescribeSpaceRequest& request, const Catalogue& catalogue,
                            const std::vector<std::string>& targets,
                            v1::DescribeSpaceResponse& response, const SpaceEffort& effort = {});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the configs of spaces for everybody who needs them, within a fixed amount of memory
-// whatever the spaces are. Small spaces are found at once on the thread that asks, some at a time.
-// Large ones take seconds and some 100 MiB: they wait for each other, by turns of whom they are
-// for, and are found on a thread that gives way to all others.
+// Finds the configs of spaces within a fixed amount of memory, whatever the spaces are. Small
+// spaces are found at once on the calling thread, some at a time. Large ones take seconds and some
+// 100 MiB: they wait for each other, by turns of principals, and are found on a thread of low
+// priority.
 #pragma once
 
 #include <atomic>
@@ -34,16 +34,16 @@ class SpaceSolver {
     kSweep,  // was accepted before, and waits and works as long as it takes
   };
 
-  // `turn_max` is how long the work of a call may have the thread for large spaces.
+  // `turn_max` limits the time of a call's work on the thread for large spaces.
   explicit SpaceSolver(absl::Duration turn_max = absl::Seconds(20)) : turn_max_(turn_max) {}
   ~SpaceSolver() { Stop(); }
 
-  // Calls `work`, on this thread, with a small effort, which does for nearly all spaces. If that
-  // gives ABORTED, or takes more memory than a small effort may, it is called again with any
-  // effort, on the solver's thread, when its turn has come. RESOURCE_EXHAUSTED: too many wait, or
-  // it takes too much memory or time. CANCELLED: `cancelled` said so; asked from both threads, at
-  // least every 20 ms. Returns when `work` is not running any more. `work` may be ended by an
-  // exception at each `new`, and then begins anew.
+  // Calls `work` on this thread with a small effort, which suffices for nearly all spaces. If it
+  // returns ABORTED, or takes more memory than a small effort may, it is called again with any
+  // effort, on the solver's thread, when its turn has come. RESOURCE_EXHAUSTED: too many calls
+  // wait, or the work takes too much memory or time. CANCELLED: `cancelled` returned true; both
+  // threads ask it every 20 ms at least. `work` does not run any more when this returns. An
+  // exception at any `new` may end `work`, which then begins anew.
   absl::Status Run(absl::FunctionRef<absl::Status(const SpaceEffort&)> work,
                    const Cancelled& cancelled, Caller caller = Caller::kCall);
 

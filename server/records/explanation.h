@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a record answered and others did not: each field of the key, of each record that came near.
-// client/python/src/tunectl/_explain.py says the same of a snapshot.
+// Why a record answered and others did not: each field of the key, for each record that came near.
 #pragma once
 
 #include <cstddef>

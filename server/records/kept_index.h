@@ -25,8 +25,8 @@ std::string ToText(const IndexNote& note);
 // DATA_LOSS.
 absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text);
 
-// Another for each program that would make another index of the same store. `shipped` is the digest
-// of the records that ship.
+// A mark that differs for programs that would make different indexes of the same store. `shipped`
+// is the digest of the records that ship.
 std::string ProgramMark(const std::string& shipped);
 
 // A record in its wire form.

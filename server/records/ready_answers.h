@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers as bytes, by the bytes of their questions: all ranks of a job ask the same, and only the
-// first makes the daemon think.
+// first question is worked out.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -23,8 +23,8 @@ class ReadyAnswers {
 
   // Returns the answer kept for the same version of the knowledge; nullopt at another version.
   std::optional<grpc::ByteBuffer> Find(absl::string_view question, uint64_t version) const;
-  // REQUIRES: the answer is one of `version`, or of a later one. Of another version than before,
-  // or one too many, and all others are forgotten.
+  // Keeps an answer. Drops all others if `version` differs from theirs, or if there are too many.
+  // REQUIRES: the answer is one of `version`, or of a later one.
   void Keep(absl::string_view question, uint64_t version, const grpc::ByteBuffer& answer);
 
   size_t count() const;

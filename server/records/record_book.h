@@ -111,9 +111,9 @@ class RecordBook {
       const KeptIndex& kept = {}, IncludeRoots include_roots = {},
       GridsTime grids = GridsTime::kAtOnce);
 
-  // Stores the record and answers look-ups with it from then on, or neither. `done`: as
-  // Store::PublishRecord. The same again is no error: one that ended with DEADLINE_EXCEEDED may be
-  // in the store, and may be repeated.
+  // Stores the record and answers look-ups with it from then on, or does neither. `done`: as
+  // Store::PublishRecord. A call that ended with DEADLINE_EXCEEDED may have stored the record, and
+  // may be repeated.
   absl::Status Publish(lookup::Record record, const db::SweepRow* done = nullptr);
 
   // Called after each publish, by its thread: must return at once. REQUIRES: nothing is published

@@ -11,12 +11,12 @@
 namespace tune::server {
 
 v1::Record ToProto(const lookup::Record& record);
-// INVALID_ARGUMENT: a number that does not fit, or an enum value that there is not.
+// INVALID_ARGUMENT: a number does not fit, or an enum value does not exist.
 absl::StatusOr<lookup::Record> FromProto(const v1::Record& proto);
 // Reads the bytes of a record on the wire, which this program wrote. DATA_LOSS.
 absl::StatusOr<lookup::Record> RecordFromWire(absl::string_view bytes);
-// `on_wire`: the same record as a v1::Record, if it is at hand. Then it goes along as it is, and
-// only who reads the response from the wire sees it.
+// Adds a record to a response. `on_wire` is the record as a v1::Record, if it is at hand; it is
+// then added as unparsed bytes, which only a reader of the response on the wire sees.
 void AddRecord(const lookup::Record& record, absl::string_view on_wire,
                v1::LookupResponse& response);
 

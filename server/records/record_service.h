@@ -17,9 +17,9 @@
 
 namespace tune::server {
 
-// Look-ups are answered on gRPC's own threads: what they need is in memory, unless a safe config is
-// to be sought. A question that was asked before is not even read while nothing has changed.
-// Thread-safe.
+// Answers look-ups on gRPC's own threads, since all that they need is in memory, unless a safe
+// config is to be searched for. A repeated question is answered without parsing it while nothing
+// has changed. Thread-safe.
 class RecordService
     : public v1::RecordService::WithRawCallbackMethod_Lookup<v1::RecordService::CallbackService> {
  public:
@@ -60,7 +60,7 @@ class RecordService
 
  private:
   struct Question;
-  // PERMISSION_DENIED: all its records are in name spaces of others.
+  // PERMISSION_DENIED: all records of the artifact are in name spaces of others.
   absl::Status CheckMayRead(const std::string& artifact) const;
   absl::Status AnswerTo(Question& question, const absl::StatusOr<RecordAnswer>& found,
                         grpc::ByteBuffer& answer);

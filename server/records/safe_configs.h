@@ -33,7 +33,7 @@ class SafeConfigs {
 
   struct Safe {
     Config config;
-    // Which one it is, as libtune and the Python package say it: "the kernel's default".
+    // The kind of config, in the words of libtune and the Python package: "the kernel's default".
     std::string what;
   };
 
@@ -52,7 +52,7 @@ class SafeConfigs {
   SpaceSolver& solver_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_. By what is wanted; nothing while it is sought.
+  // Guarded by mutex_. By what is wanted; nullopt while the search runs.
   std::map<std::string, std::optional<absl::StatusOr<Safe>>> found_;
   Executor executor_{/*threads_max=*/4, /*queue_max=*/256};
 };

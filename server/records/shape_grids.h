@@ -38,21 +38,23 @@ struct DeviceGrid {
 
 class LazyGrid;
 
-// How many records speak for other shapes: each is a read of the store when the daemon starts.
+// The number of records whose sweeps answer for other shapes: each is a read of the store when the
+// daemon starts.
 inline constexpr size_t kGridRecordsMax = 512;
 
 // Immutable. Thread-safe.
 class ShapeGrids {
  public:
-  // The fastest configs of a record's sweep, at most so many; none: only its winner is known.
+  // Reads the fastest configs of a record's sweep, at most the given number; none: only its winner
+  // is known.
   using ReadSweep = std::function<absl::StatusOr<std::vector<lookup::TimedConfig>>(
       const lookup::Record&, uint32_t)>;
 
   struct Sources {
     ReadSweep read;
-    // How a record's kernel is launched at its problem; null: that is not known.
+    // The launches of a record's kernel at its problem; null: not known.
     std::function<std::shared_ptr<LaunchSizes>(const lookup::Record&)> launches;
-    // The grid that ships with records, if it does; null: none do.
+    // The grid that ships with records, if it does; null: no grid does.
     std::function<std::optional<ShapeGrid>(const ShippedRecords::GridKey&)> shipped;
   };
 
@@ -73,13 +75,13 @@ class ShapeGrids {
   std::vector<lookup::SpeakingGrid> Speaking(const lookup::Query& query,
                                              const lookup::KernelPolicy& policy) const;
 
-  // By kernel and key. Makes those that are not made yet.
+  // All grids, by kernel and key. Makes those that are not made yet.
   std::vector<std::shared_ptr<const DeviceGrid>> All() const;
-  // Makes those that need the store, so that no look-up waits for it.
+  // Makes the grids that need the store, so that no look-up waits for it.
   void MakeThoseOfStore() const;
 
  private:
-  // All but the device, then the device.
+  // The grids of a family, by device. The family's key has all other parts.
   using Family = std::map<std::string, std::shared_ptr<const LazyGrid>>;
 
   using Policies = std::map<std::string, const lookup::KernelPolicy*>;  // by kernel

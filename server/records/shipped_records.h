@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records that come with the program: what was measured on devices that its makers had, a layer
-// under the store's own. kernels/records/ has the files, snapshots of one device each;
-// tools/renew_records writes them.
+// Records that come with the program, measured on devices of its makers: a layer under the store's
+// own. kernels/records/ has the files, snapshots of one device each; tools/renew_records writes
+// them.
 #pragma once
 
 #include <memory>
@@ -29,21 +29,21 @@ inline bool IsShipped(const lookup::Record& record) { return record.id == 0; }
 // Empty: there is none.
 std::string ShippedFolder();
 
-// Immutable. Thread-safe. What the files say of a kernel is read each time that it is asked for,
-// and a file's grids are unpacked when the first of them is.
+// Immutable. Thread-safe. The records of a kernel are read each time they are asked for, and a
+// file's grids are unpacked when the first of them is.
 class ShippedRecords {
  public:
-  // INVALID_ARGUMENT: one is no snapshot as a daemon lays it out.
+  // INVALID_ARGUMENT: a file is no snapshot in a daemon's layout.
   static absl::StatusOr<std::shared_ptr<const ShippedRecords>> Open(
       std::vector<lookup::ShippedFile> files);
   // Loads the files of a folder; the folder "" has none. Errors: see Open.
   static absl::StatusOr<std::shared_ptr<const ShippedRecords>> Load(const std::string& folder);
 
-  // Their ids, and those of their sweeps and trials, are 0: they are in no store here.
-  // INVALID_ARGUMENT: one is no record, or lacks what was measured.
+  // All records. Their ids, and those of their sweeps and trials, are 0: they are in no store here.
+  // INVALID_ARGUMENT: one is no record, or lacks its measurement.
   absl::StatusOr<std::vector<lookup::Record>> All() const;
   absl::StatusOr<std::vector<lookup::Record>> OfKernel(const std::string& kernel_name) const;
-  // A file is of one device: that of its first record.
+  // The devices of the files: each file's is that of its first record.
   const lookup::SeenDevices& devices() const { return devices_; }
 
   // Identifies a grid: a record's kernel, source, device and dtype, the dims that must be equal,
@@ -53,7 +53,7 @@ class ShippedRecords {
     const std::vector<std::pair<std::string, int64_t>>& fixed;
     const std::vector<std::string>& axes;
   };
-  // The record as the files have it, or nullopt if they lack it or it cannot be read.
+  // The grid as the files have it, or nullopt if they lack it or it cannot be read.
   std::optional<ShapeGrid> GridOf(const GridKey& key) const;
 
   // Identifies the files.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings on the wire: files, sweeps of our own, and what is told of them.
+// Recordings on the wire: files, or sweeps of our own.
 #pragma once
 
 #include <string>
@@ -13,10 +13,9 @@
 
 namespace tune::server {
 
-// INVALID_ARGUMENT says in which file, and where, it is no recording.
+// INVALID_ARGUMENT: a file is no recording; the error names the file and the place.
 absl::StatusOr<replay::Recording> ReadSource(const v1::RecordingSource& source);
-// With the space of its trials. INVALID_ARGUMENT also if none of them was ok: there is nothing to
-// find.
+// Reads a recording and the space of its trials. INVALID_ARGUMENT also if no trial was ok.
 absl::StatusOr<replay::RecordedSpace> ReadSpace(const v1::RecordingSource& source);
 
 v1::RecordingInfo Describe(const replay::Recording& recording);

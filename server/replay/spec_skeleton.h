@@ -8,8 +8,9 @@
 
 namespace tune::server {
 
-// Text format: params with their values, the best config as default, constraints. What a recording
-// does not know (arguments, grid, reference) is left for its author, who is told so.
+// The spec as text: params with their values, the best config as default, constraints. Fields that
+// a recording does not have (arguments, grid, reference) are left to the author; a note in the text
+// says so.
 std::string SpecSkeleton(const replay::Recording& recording);
 
 }  // namespace tune::server

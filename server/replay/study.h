@@ -25,10 +25,10 @@ struct StudyPlan {
   bool score = false;
 };
 
-// Called now and then, from one thread, with the runs that are done and the runs there are.
+// Called now and then, from one thread, with the number of finished runs and of all.
 using StudyProgress = std::function<void(uint32_t done, uint32_t runs)>;
 
-// Same plan, same figures, but for the overheads. CANCELLED once `cancelled` is set.
+// Equal plans give equal figures, except for the overheads. CANCELLED once `cancelled` is set.
 absl::StatusOr<v1::StrategyComparison> RunStudy(const StudyPlan& plan,
                                                 const std::atomic<bool>& cancelled,
                                                 const StudyProgress& progress);

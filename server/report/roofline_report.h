@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep held against the ceilings of its device, as a message.
+// Compares a sweep with the ceilings of its device, as a message.
 #pragma once
 
 #include <map>

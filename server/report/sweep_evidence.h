@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that the store knows of one sweep, gathered for a report.
+// The evidence of a sweep in the store, for a report.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct SweepEvidence {
   SweepView view;
   // The key of the newest trial; its own fields are empty if there is none.
   TrialKey key;
-  // Without samples, oldest first. Those that an earlier sweep of the same key measured and this
-  // one built on come first.
+  // Without samples, oldest first. Trials of earlier sweeps of the key that this one reused come
+  // first.
   std::vector<Trial> trials;
   uint64_t reused = 0;
 };

@@ -44,7 +44,7 @@ class ListTrialsReactor : public grpc::ServerWriteReactor<v1::Trial> {
   absl::Status Read();
   absl::Status CheckStanding() const { return standing_ ? standing_() : absl::OkStatus(); }
   absl::Status ReadSweep();
-  // The next ids of trials of earlier sweeps with the key of this one, as it found them, and then
+  // Reads the next ids: those of trials that the sweep reused from earlier sweeps of its key, then
   // of its own.
   absl::Status ReadIds();
   void WriteNext();

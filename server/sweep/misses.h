@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems that look-ups missed, as sweeps in the background: each once, however many ask, and
-// again after a pause where a sweep left no record.
+// Tunes problems that look-ups missed, as sweeps in the background: each problem once, however many
+// callers miss it, and again after a pause if a sweep left no record.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@
 
 namespace tune::server {
 
-// The ids of a host's devices of that name which can be used, beginning with another at each
-// `turn`, so that misses are spread over them. NOT_FOUND: there is none; UNAVAILABLE: none can be
+// The ids of the host's usable devices of that name, beginning with another at each `turn`, so that
+// misses are spread over them. NOT_FOUND: no device has the name. UNAVAILABLE: none of them can be
 // used.
 absl::StatusOr<std::vector<std::string>> DevicesForMiss(const std::vector<DeviceStatus>& known,
                                                         const std::string& name, uint64_t turn);
@@ -53,7 +53,7 @@ class Misses {
  private:
   absl::StatusOr<RecordedMiss> Queue(const RecordQuery& query, const std::string& owner,
                                      absl::Time deadline, const Cancelled& cancelled) const;
-  // The sweep of the submission's key: the new one, or the one that there is.
+  // Submits a sweep, or returns the existing one of the submission's key.
   absl::StatusOr<db::SweepRow> SubmitOnce(Submission& submission) const;
 
   const Tools tools_;

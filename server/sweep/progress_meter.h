@@ -15,13 +15,13 @@ class ProgressMeter {
  public:
   explicit ProgressMeter(absl::Time start) : start_(start), window_start_(start) {}
 
-  // A trial has finished that was really run.
+  // Counts a trial that was really run and has finished.
   void Finished(absl::Time now);
 
   double ElapsedSeconds(absl::Time now) const { return absl::ToDoubleSeconds(now - start_); }
   // 0 before the first trial.
   double TrialsPerSecond(absl::Time now) const;
-  // For `trials` more, but no longer than the time budget (0: none) allows; 0 when unknown.
+  // The time for `trials` more, but no longer than the time budget (0: none) allows; 0 if unknown.
   double RemainingSeconds(absl::Time now, uint64_t trials, double budget_seconds) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks what a client asks for before anything is stored: a sweep that is accepted can run.
+// Checks a request for a sweep before anything is stored: an accepted sweep can run.
 #pragma once
 
 #include <map>
@@ -20,9 +20,9 @@
 
 namespace tune::server {
 
-// How long measuring the best again may take beyond a budget in seconds: as long as that, but no
-// less than what a few rounds take and no more than what they need. 0 without such a budget: then
-// it ends when the winner is settled.
+// The time that measuring the best again may take beyond a budget in seconds: as long as the
+// budget, but no less than a few rounds take and no more than they need. 0 without such a budget:
+// it then ends when the winner is settled.
 double ConfirmSecondsMax(const db::SweepRow& sweep);
 
 struct Submission {
@@ -34,16 +34,16 @@ struct Submission {
   std::vector<std::string> warnings;  // of the source; the sweep runs all the same
 };
 
-// Waits until the devices are known, at most until `deadline`, and for the space. Errors are those
-// of ResolveWorkload and SpaceSolver, and INVALID_ARGUMENT for a strategy, budget or rule that
-// there is not. CANCELLED if `cancelled` says so.
+// Waits for the devices to be known, at most until `deadline`, and for the space. Errors are those
+// of ResolveWorkload and SpaceSolver, and INVALID_ARGUMENT for an unknown strategy, budget or rule.
+// CANCELLED if `cancelled` says so.
 absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request,
                                            const Catalogue& catalogue, const Devices& devices,
                                            SpaceSolver& solver, absl::Time deadline,
                                            const Cancelled& cancelled);
 
-// Bounds the budget of a principal whose jobs may have a device for at most `most`.
-// RESOURCE_EXHAUSTED: more was asked for. A sweep without a budget in seconds gets that one.
+// Checks a budget against `most`, the time that a job of the principal may have a device.
+// RESOURCE_EXHAUSTED: the request has more. A sweep without a budget in seconds gets `most`.
 absl::Status CheckBudgetWithin(absl::Duration most, const v1::Budget& budget);
 void BoundBudget(absl::Duration most, db::SweepRow& sweep);
 
@@ -53,12 +53,12 @@ void BoundBudget(absl::Duration most, db::SweepRow& sweep);
 void SetOwner(const Principal& principal, const v1::SubmitSweepRequest& request,
               db::SweepRow& sweep);
 
-// Fills in the strategy and budget that were not asked for: everything if that is at most 4096
-// configs, else 1000 of them by the default strategy; on the CPU, where one launch may take a
-// second, what can be tried in a minute.
+// Chooses the strategy and budget if the request has none: all configs if there are at most 4096,
+// else 1000 of them by the default strategy; on the CPU, where one launch may take a second, as
+// many as fit in a minute.
 void ChooseStrategy(uint64_t space_size, db::SweepRow& sweep);
 
-// Configs a sweep will try at most.
+// The most configs that a sweep will try.
 uint64_t PlannedTrials(const db::SweepRow& sweep, uint64_t space_size);
 
 }  // namespace tune::server

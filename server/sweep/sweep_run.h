@@ -49,20 +49,20 @@ class SweepRun {
         meter_(SteadyNow()),
         spent_before_(view_.row.spent_seconds),
         noted_spent_(spent_before_) {}
-  // Gives the device free for others: no worker stays on it between sweeps.
+  // Releases the device for other jobs: no worker stays on it between sweeps.
   ~SweepRun();
 
   absl::Status Go();
-  // Writes to the store, and waits for a moment if the disk is full or fails. If that does not
-  // pass, the sweep is to pause: Ended says so.
+  // Calls `write`, and retries for a moment if the disk is full or fails. If that does not pass,
+  // the sweep pauses: Ended says so.
   absl::Status Persist(absl::FunctionRef<absl::Status()> write);
-  // How it ended, given what Go returned. What it found is told to the sweep's work.
+  // The end of the job, given what Go returned. Passes the result to the sweep's work.
   JobWork::End Ended(const absl::Status& status);
-  // The record to publish; nothing unless a winner was confirmed.
+  // The record to publish; nullopt unless a winner was confirmed.
   std::optional<lookup::Record> Record() const;
-  // The sweep as it is stored together with its record. REQUIRES: there is one.
+  // The sweep's row, stored together with its record. REQUIRES: there is a record.
   db::SweepRow DoneRow() const;
-  // Takes back the winner, whose record could not be published. The status to end with.
+  // Removes the winner, whose record could not be published. Returns the status to end with.
   absl::Status NotPublished(const absl::Status& why);
   // The artifact of the record's config, as the text of its file.
   absl::StatusOr<std::string> Artifact(const lookup::Record& record) const;

@@ -23,7 +23,7 @@ namespace tune::server {
 // Thread-safe: sweeps of different devices run at the same time.
 class SweepRunner {
  public:
-  // How many bytes of artifacts an owner's records may have.
+  // The bytes that artifacts of an owner's records may have.
   using ArtifactBytesMaxOf = std::function<int64_t(const std::string& owner)>;
 
   // All must outlive the runner.

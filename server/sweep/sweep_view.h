@@ -82,7 +82,7 @@ inline SweepFigures FiguresOf(const SweepResult& result) {
           .too_noisy = TooNoisyToTell(result.best.measurement)};
 }
 
-// How a sweep is to be searched, besides what its row says.
+// Options of the search that are not in the sweep's row.
 struct SearchOptions {
   uint64_t trials_without_improvement = 0;  // 0: the rule does not apply
   double improvement_chance_min = 0;

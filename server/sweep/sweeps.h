@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps: those that wait or run, and those that the store has. Each is a job.
+// The sweeps of a daemon: those that wait or run, and those in the store. Each is a job.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +37,14 @@ class SweepWork : public JobWork {
   void Update(SweepView view);
   void AddTrial(const Trial& trial);
 
-  // Is a run that failed to be put back, since the device is away? A sweep that makes a device
-  // fall out of use is put back a few times, and no more.
+  // Whether a run that failed is to be queued again, since the device is away. A sweep that makes a
+  // device fall out of use is queued again a few times at most.
   bool WaitsFor(const std::string& device_id);
 
   End Run(JobContext& context) override;
   absl::Status Store(const db::JobRow& row) override;
   void Ended(const absl::Status& status) override;
-  // The sweep as it is now, then the trials that have finished.
+  // Adds the sweep as it is now, then the trials that have finished.
   void AddNews(const Feed::News& news, v1::JobEvent& event) const override;
   std::string Name() const override;
   std::string WhyNotOn(const std::string& device_id) const override;
@@ -62,10 +62,10 @@ class SweepWork : public JobWork {
   int put_back_ = 0;  // how often WaitsFor was true
 };
 
-// Runs one sweep; the newest state is told to `work` on the way, and is there when it returns.
+// Runs a sweep. Passes each newer state to `work`, which has the last one when this returns.
 using RunSweepJob = std::function<JobWork::End(SweepWork& work, JobContext& context)>;
 
-// NOT_FOUND, with those that there are; and with the sweep, where the number is its job's.
+// NOT_FOUND, with the numbers of existing sweeps; and with the sweep, if the number is its job's.
 absl::Status NoSuchSweep(db::Store& store, int64_t id);
 
 // Thread-safe.
@@ -77,21 +77,21 @@ class Sweeps {
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
     // The process that owns the store, if this one only reads it.
     std::string other_owner;
-    // The devices as far as they are known, without waiting; empty: sweeps wait for none of them.
+    // The devices as they are known now, without waiting; empty: sweeps wait for no device.
     KnownDevices known_devices;
   };
 
-  // Takes up what an earlier daemon left. All must outlive the sweeps, but the scheduler is to be
-  // stopped before they are destroyed.
+  // Takes up the sweeps that an earlier daemon left. All must outlive the sweeps, but the scheduler
+  // must be stopped before they are destroyed.
   static absl::StatusOr<std::unique_ptr<Sweeps>> Start(const Options& options, db::Store& store,
                                                        Scheduler& scheduler, RunSweepJob run);
 
-  // Durable when it returns. A known idempotency key gives the sweep there is. Otherwise as
-  // Scheduler::TakePlace.
+  // Stores and queues a sweep. Durable when it returns. Returns the existing sweep of a known
+  // idempotency key. Other errors are those of Scheduler::TakePlace.
   absl::StatusOr<SweepView> Submit(const Submission& submission);
   absl::StatusOr<SweepView> Get(int64_t id);
   absl::StatusOr<SweepView> OfJob(int64_t job_id);
-  // Stores that a sweep which is not in this scheduler is cancelled.
+  // Stores that a sweep of no job in this scheduler is cancelled.
   absl::Status CancelLeft(int64_t job_id);
 
  private:
@@ -100,7 +100,7 @@ class Sweeps {
   Sweeps(const Options& options, db::Store& store, Scheduler& scheduler, RunSweepJob run)
       : options_(options), store_(store), scheduler_(scheduler), run_(std::move(run)) {}
 
-  // Takes a stored sweep into the scheduler unless that has been done.
+  // Queues a stored sweep with the scheduler, unless that was done.
   void Enqueue(const SweepView& view, std::vector<std::string> devices);
   // Implements JobWork::WhyNotOn: the device is away, or it is another one now while others of the
   // sweep's devices are those that it was submitted for.
@@ -110,14 +110,14 @@ class Sweeps {
   absl::Status Inherit();
   // False if daemons died with it too often, or its row cannot be changed.
   bool MayRunAgain(db::SweepRow& row);
-  // Counts the stored trials of a sweep that is not over, and takes the best of them.
+  // Counts the stored trials of an unfinished sweep, and finds the best of them.
   absl::Status AddUpTrials(SweepView& view);
   // Stores that a sweep without a running job is cancelled, with the best of its stored trials.
   absl::Status EndFromTrials(SweepView& view);
   std::shared_ptr<SweepWork> FindLive(int64_t id) const;
   std::shared_ptr<SweepWork> FindByKey(const std::string& idempotency_key) const;
   void Forget(SweepView view);
-  // A sweep as the store has it.
+  // The view of a stored sweep.
   absl::StatusOr<SweepView> ViewOf(const db::SweepRow& row);
 
   const Options options_;
@@ -131,7 +131,7 @@ class Sweeps {
   std::map<int64_t, SweepView> finished_;  // the newest few
 };
 
-// Sweeps as a kind of job. A sweep's row is its request, and Sweeps queues it again by that.
+// Sweeps as a kind of job. A sweep's row is its request, by which Sweeps queues it again.
 JobKind SweepKind(Sweeps& sweeps);
 
 }  // namespace tune::server

@@ -26,7 +26,7 @@ struct WarmStart {
   std::vector<std::string> sources;  // for people, the most trusted first
 };
 
-// INVALID_ARGUMENT: too much of it, or values that are none.
+// INVALID_ARGUMENT: too many observations, or invalid values.
 absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
 
 // Gathers what the store has of the kernel under keys other than `key`, and sweeps that came with
@@ -41,14 +41,13 @@ struct NearWinner {
   std::string source;  // for people
 };
 
-// The configs that look-ups would answer the query with, were the ones before not there: the
-// nearest first, at most `count`. Shipped and imported records have no trials in the store, so that
-// this is all they teach a sweep.
+// The configs that look-ups would answer the query with if those before them did not exist: the
+// nearest first, at most `count`. Shipped and imported records have no trials in the store, so a
+// sweep learns only these configs from them.
 std::vector<NearWinner> NearestWinners(const lookup::Index& index, const lookup::Query& query,
                                        const Space& space, size_t count);
 
-// 0 to 1: how far what was measured under one key is to be trusted under another. 0 from the CPU to
-// a GPU and back.
+// The weight, 0 to 1, of measurements of one key under another. 0 from the CPU to a GPU and back.
 double TrustIn(const TrialKey& other, const TrialKey& key, const KernelSpec& spec);
 
 }  // namespace tune::server

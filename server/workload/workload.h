@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A workload: a kernel, a problem and a device. What a request names is resolved here, once and the
-// same way for every kind of work, with one set of errors.
+// A workload: a kernel, a problem and a device. The names of a request are resolved here, in the
+// same way and with the same errors for every kind of job.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using Dims = std::map<std::string, int64_t>;
 // The device that a request is for.
 struct DeviceChoice {
   DeviceView view;  // the preferred one
-  // Ids that the work may run on, the preferred first: several where the request says "any".
+  // Ids that the work may run on, the preferred first: several if the request says "any".
   std::vector<std::string> ids;
   TargetTraits traits;
 };
@@ -36,8 +36,9 @@ struct DeviceChoice {
 absl::StatusOr<DeviceView> NamedDevice(const std::string& device, const Devices& devices,
                                        absl::Time deadline, const Cancelled& cancelled = {});
 
-// A device to work on: of "any", those alike the default (name, target and driver), whichever is
-// free first. Errors as NamedDevice; FAILED_PRECONDITION: it cannot be used, and why.
+// Chooses a device to work on. For "any", the choice has all devices like the default (name, target
+// and driver), whichever is free first. Errors as NamedDevice; FAILED_PRECONDITION: it cannot be
+// used, and why.
 absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devices& devices,
                                           absl::Time deadline, const Cancelled& cancelled = {});
 
@@ -81,15 +82,15 @@ struct Workload {
 absl::StatusOr<Workload> ResolveWorkload(const WorkloadRequest& request, const Catalogue& catalogue,
                                          const Devices& devices, absl::Time deadline,
                                          const Cancelled& cancelled = {});
-// The kernel alone.
+// Resolves the kernel alone.
 absl::StatusOr<NamedKernel> ResolveKernel(const WorkloadRequest& request,
                                           const Catalogue& catalogue);
 // Resolves a problem of a kernel and a device that were resolved before.
 absl::StatusOr<Workload> ResolveWorkload(NamedKernel named, const Dims& dims,
                                          const std::string& dtype, const DeviceChoice& device);
 
-// A config of the workload from one that gives some params; the others take their defaults. A value
-// is taken as its param has it: 1 for true, 2 for 2.0. Of none, the default config, which must be
+// Completes a config that gives some params; the others take their defaults. A value is converted
+// to its param's kind: 1 to true, 2 to 2.0. An empty config gives the default config, which must be
 // valid. INVALID_ARGUMENT: no such param, a value that it does not have, or no config of the space.
 absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& given);
 
