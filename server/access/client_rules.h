@@ -16,7 +16,7 @@ struct ClientRules {
   // Roles by a name in a certificate; "*": of certificates that have none of the names.
   std::map<std::string, db::Role> certificates;
   bool anonymous_readers = false;  // who shows neither certificate nor token may read
-  // Members submit at a unix socket: a group by name or number; empty: none.
+  // The group, by name or number, whose members submit at a unix socket; empty: none.
   std::string submit_group;
   // Quotas of each submitter; operators have none.
   uint32_t jobs_per_principal = 64;                       // that wait or run
@@ -27,7 +27,7 @@ struct ClientRules {
   uint32_t job_seconds_per_principal = 3600;  // that one of its jobs has a device; 0: any
 };
 
-// "ci=submitter", "*=reader". INVALID_ARGUMENT.
+// Parses "ci=submitter" and "*=reader". INVALID_ARGUMENT names a text that does not parse.
 absl::StatusOr<std::map<std::string, db::Role>> ParseCertificateRoles(
     const std::vector<std::string>& lines);
 

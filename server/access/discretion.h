@@ -14,16 +14,16 @@
 
 namespace tune::server {
 
-// Does the caller see the words about kernels of a name space? Everybody sees those of the one that
-// all share.
+// Whether the caller sees the words about kernels of a name space. Everybody sees those of the
+// shared one.
 bool SeesWordsOf(absl::string_view name_space);
-// Is the caller this principal, or an operator?
+// Whether the caller is this principal, or an operator.
 bool IsCaller(absl::string_view principal);
 
-// Puts one sentence in place of each text in `message` that compilers, kernels or checks wrote, at
-// any depth. What a job that has not failed does or waits for stays.
+// Replaces each text in `message` that compilers, kernels or checks wrote by one sentence, at any
+// depth. The message of a job that has not failed stays.
 void HideWords(absl::string_view whose, google::protobuf::Message& message);
-// Hides them unless the caller sees words of the name space.
+// HideWords, unless the caller sees words of the name space.
 void HideUnlessSeen(absl::string_view name_space, google::protobuf::Message& message);
 
 }  // namespace tune::server

@@ -19,7 +19,7 @@ struct Principal {
 
 // "reader", "submitter", "operator"; "none".
 std::string ToText(db::Role role);
-// INVALID_ARGUMENT names the roles there are.
+// INVALID_ARGUMENT names the existing roles.
 absl::StatusOr<db::Role> ParseRole(absl::string_view text);
 
 // INVALID_ARGUMENT: not a letter and then letters, digits and "._@-", or more than 64.
@@ -28,7 +28,7 @@ absl::Status CheckPrincipalName(absl::string_view name);
 // The name space of the kernels that a principal brings: "" is shared by the catalogue and all
 // operators; each submitter has its own. No two principals have the same, whatever their names are.
 std::string NameSpaceOf(const Principal& principal);
-// The name of a principal without slashes and the like, a name of its own for each.
+// The name of a principal without slashes and the like; different names stay different.
 std::string PathNameOf(absl::string_view name);
 
 // "attention", "alice/attention".
@@ -36,8 +36,8 @@ std::string NameIn(absl::string_view name_space, absl::string_view kernel_name);
 // The name space of such a name: "", "alice".
 std::string NameSpaceIn(absl::string_view name);
 
-// Operators end any work, others their own. Logs an operator that ends another's. PERMISSION_DENIED
-// says whose it is.
+// PERMISSION_DENIED, with the owner, unless the principal is the owner of the job or an operator.
+// Logs an operator who ends another's job.
 absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job);
 absl::Status CheckMayCancelJobsOf(const Principal& principal, const std::string& owner);
 

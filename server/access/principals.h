@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds who makes a call: the user at the other end of a unix socket, the name in a certificate,
-// the name of a token.
+// Identifies the caller of a call: the user at the other end of a unix socket, the name in a
+// certificate, the name of a token.
 #pragma once
 
 #include <sys/types.h>
@@ -38,24 +38,24 @@ class Principals {
     // The connections of TCP listeners, which learn who their clients are; null: there are none.
     Connections* connections = nullptr;
   };
-  // The tools must outlive it. REQUIRES: the group of the rules is there.
+  // The tools must outlive it. REQUIRES: the group of the rules exists.
   Principals(ClientRules rules, const Tools& tools);
 
-  // UNAUTHENTICATED: no certificate or token, or one that is not taken.
+  // UNAUTHENTICATED: no certificate or token, or an invalid one.
   absl::StatusOr<Principal> Find(const grpc::CallbackServerContext& context) const;
   // Find for a call that was checked. If its credentials have just changed, it belongs to
   // "(nobody)", which has a name space of its own.
   Principal Of(const grpc::CallbackServerContext& context) const {
     return Find(context).value_or(Principal{.name = "(nobody)"});
   }
-  // UNAUTHENTICATED: a name that has all rights at this host's socket, root's or the daemon's, is
-  // no name for less.
+  // UNAUTHENTICATED: the name has all rights at this host's socket, as root's or the daemon's user,
+  // so a caller with a lesser role must not have it.
   absl::Status CheckName(const Principal& principal) const;
-  // The caller, if it has the role `needed`. PERMISSION_DENIED: it has less, or `needed` is
+  // Returns the caller if it has the role `needed`. PERMISSION_DENIED: it has less, or `needed` is
   // nullopt, which denies the call to everybody. `path` names the call.
   absl::StatusOr<Principal> Admit(const grpc::CallbackServerContext& context,
                                   absl::string_view path, std::optional<db::Role> needed) const;
-  // Counts, logs and throttles a call that Admit refused. How long its answer has to wait.
+  // Counts, logs and throttles a call that Admit refused. Returns the delay of its answer.
   absl::Duration NoteRefused(const grpc::CallbackServerContext& context, absl::string_view path,
                              const absl::Status& why) const;
   // Logs a call that only operators may make, with its caller. `request` may be null.
@@ -66,19 +66,20 @@ class Principals {
   RefusedCalls::Counts refused() const { return refused_.counts(); }
 
   const ClientRules& rules() const { return rules_; }
-  // How many jobs of a principal may wait or run.
+  // The number of jobs of a principal that may wait or run.
   size_t JobsMaxOf(const std::string& name) const;
-  // For how long its jobs may have a device within a day.
+  // The time that all its jobs may have a device within a day.
   absl::Duration DeviceTimeMaxOf(const std::string& name) const;
-  // For how long one of its jobs may have a device, and the largest budget of its sweeps.
+  // The time that one of its jobs may have a device, which is also the largest budget of its
+  // sweeps.
   absl::Duration JobTimeMaxOf(const std::string& name) const;
-  // RESOURCE_EXHAUSTED: what jobs of a principal have stored is as much as may be.
+  // RESOURCE_EXHAUSTED once the principal's jobs have stored as much as they may.
   absl::Status CheckStored(const std::string& name, db::Store& store) const;
   // The bytes that artifacts of a principal's records may have: for a submitter a quarter of all.
   int64_t ArtifactBytesMaxOf(const std::string& name, int64_t of_all) const {
     return IsOperator(name) ? of_all : of_all / 4;
   }
-  // By whatever way it may come.
+  // Whether a principal of this name is an operator in any way of connecting.
   bool IsOperator(const std::string& name) const;
   // Checks a quota before a kernel is worked on, and keeps the kernel. RESOURCE_EXHAUSTED: the
   // submitter would keep more sources than its quota permits.

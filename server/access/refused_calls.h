@@ -27,7 +27,8 @@ class RefusedCalls {
     std::string caller;      // a principal with its role; empty: it has not shown who it is
     bool wrong_token = false;
   };
-  // How long the answer has to wait. More than kDelayMost: the connection is to be shut instead.
+  // Returns the delay of the answer. If it exceeds kDelayMost, the connection is to be shut
+  // instead.
   absl::Duration Note(const Call& call, const absl::Status& why);
 
   struct Counts {

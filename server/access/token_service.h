@@ -15,7 +15,7 @@ namespace tune::server {
 // Thread-safe.
 class TokenService : public v1::TokenService::CallbackService {
  public:
-  // Cancels all jobs of a principal, until `deadline`, and notes in the response which.
+  // Cancels all jobs of a principal, until `deadline`, and lists them in the response.
   using CancelJobs = std::function<void(const std::string& owner, absl::Time deadline,
                                         v1::RevokeTokenResponse& response)>;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens there are. What a client sends is compared by its hash; only that is stored.
+// The tokens of the daemon. A client's token is compared by its hash, and only hashes are stored.
 //
-// A revocation counts at once. Where the store does not take it, it is noted as not stored and
-// stored later, by StoreLater or by revoking again; until then a restart would make it valid again,
-// which Revoke and List say.
+// A revocation takes effect at once. If the store does not take it, it is noted as not stored and
+// stored later, by StoreLater or by revoking again; until then a restart would make the token valid
+// again, which Revoke and List report.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ bool IsLive(const db::TokenRow& token, int64_t now_unix_ms);
 // Thread-safe. Checks of secrets touch no store.
 class Tokens {
  public:
-  // `later` runs what may wait for the store; both must outlive the tokens.
+  // `later` runs work that may block on the store; both must outlive the tokens.
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(
       db::Store& store, std::function<void(std::function<void()>)> later);
 
@@ -52,15 +52,15 @@ class Tokens {
   absl::StatusOr<NewToken> Create(const std::string& name, db::Role role, absl::Duration valid,
                                   const std::string& creator);
   std::vector<db::TokenRow> List() const;  // newest first
-  // By id, or every one of a name; those are given that were revoked by it. NOT_FOUND: none whose
-  // revocation is not stored yet. Another error: all are revoked from now on, and some of it is not
-  // stored yet.
+  // Revokes a token by its id, or all of a name, and returns those that this call revoked.
+  // NOT_FOUND: no token whose revocation is not stored yet. Another error: all are revoked from now
+  // on, and some revocations are not stored yet.
   absl::StatusOr<std::vector<db::TokenRow>> Revoke(int64_t id, const std::string& name);
-  // Tries again to store what is not. Cheap if there is none.
+  // Retries to store revocations that are not stored. Cheap if there is none.
   void StoreLater();
   // Ids of tokens whose revocation is not stored yet.
   std::set<int64_t> NotStored() const;
-  // Is there a valid token of an operator of that name?
+  // Whether an operator has a valid token of that name.
   bool HasOperator(const std::string& name) const;
 
  private:
@@ -71,7 +71,7 @@ class Tokens {
   absl::Status CheckRow(const std::string& hash, int64_t now, const db::TokenRow** found) const;
   void Insert(const db::TokenRow& row);
   void NoteUse(db::TokenRow& row, int64_t now);
-  // Stores revocations; those that fail are noted as not stored. The first error.
+  // Stores revocations; those that fail are noted as not stored. Returns the first error.
   absl::Status StoreRevoked(const std::vector<db::TokenRow>& rows);
 
   db::Store& store_;

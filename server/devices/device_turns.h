@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use a device: one at a time, in the order in which they asked. A measurement that shares
+// Turns on devices: one job at a time, in the order in which they asked. A measurement that shares
 // its device with another is worth nothing.
 #pragma once
 
@@ -44,11 +44,11 @@ class DeviceTurns {
   // changes.
   using TellHolder = std::function<void(const std::string& who)>;
 
-  // Waits. `who` is what others are told: "sweep 3", "a gate". CANCELLED within 50 ms of
-  // `cancelled` saying so.
+  // Waits for the turn. `who` is the name that other waiting callers see: "sweep 3", "a gate".
+  // CANCELLED within 50 ms of `cancelled` returning true.
   absl::StatusOr<Turn> Take(const std::string& device_id, const std::string& who,
                             const Cancelled& cancelled, const TellHolder& tell = {});
-  // Takes the turn at once; nullopt if somebody has it.
+  // Takes the turn at once; nullopt if another caller has it.
   std::optional<Turn> TryTake(const std::string& device_id, const std::string& who);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices this host has, and how they are. Probing them starts a worker each, so it happens
-// once, in the background; the workers are stopped again until a sweep needs them. A device that
-// cannot be used is tried again by itself, less and less often.
+// The devices of this host, and their states. Probing a device starts a worker, so it happens once,
+// in the background; the workers are stopped again until a job needs them. A device that cannot be
+// used is retried, less and less often.
 #pragma once
 
 #include <atomic>
@@ -33,10 +33,10 @@ struct DeviceView {
   absl::Time next_try = absl::InfiniteFuture();  // of one that cannot be used
 };
 
-// kWhenAsked: inside a program that soon ends, which tries no device again.
+// kWhenAsked: for a program that soon ends, which retries no device.
 enum class ProbeTime { kAtOnce, kWhenAsked };
 
-// Between two tries of a device that cannot be used: each twice as long as the one before.
+// The pauses between tries of a device that cannot be used: each twice as long as the one before.
 struct RetryPauses {
   absl::Duration first = absl::Seconds(10);
   absl::Duration longest = absl::Minutes(10);
@@ -51,38 +51,38 @@ class Devices {
 
   absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline,
                                                const Cancelled& cancelled = {}) const;
-  // The device of an id; of an empty id, the first GPU that is healthy or suspect, else the CPU.
+  // The device of an id; for an empty id, the first GPU that is healthy or suspect, else the CPU.
   // NOT_FOUND names the devices there are.
   absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline,
                                     const Cancelled& cancelled = {}) const;
-  // Asks the programs that compile for a device, which may have to be started.
+  // Adds the compilers for the device, whose programs may have to be started.
   void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
   // The devices as they are known now, without waiting; those not probed yet have no name. Ceilings
   // may be those of the last change of a state. Never null.
   std::shared_ptr<const std::vector<DeviceStatus>> Known() const;
-  // Another number whenever a device or its state may be another in Known.
+  // A number that changes whenever Known may return other devices or states.
   uint64_t version() const;
 
-  // Ceilings are measured once per device and driver, and again when a trial comes out above them
-  // or they are stale. Gives an open supervisor those that the store has fresh of this very device,
-  // and no others; what the supervisor has measured itself is kept first.
+  // Gives an open supervisor the ceilings that the store has fresh of this very device, and no
+  // others; those that the supervisor has measured itself are stored first. Ceilings are measured
+  // once per device and driver, and again if a trial exceeds them or they are stale.
   void RestoreCeilings(DeviceSupervisor& supervisor) const;
-  // Stores what a supervisor has measured and the store does not have yet.
+  // Stores the ceilings that a supervisor has measured and the store lacks.
   absl::Status KeepCeilings(DeviceSupervisor& supervisor) const;
 
   // A measurement on a device needs the device's turn first.
   DeviceTurns& turns() { return turns_; }
 
-  // Tries a device at once, in its turn, unless it is healthy; of an empty id, every one that is
-  // not. Gives those tried as they are then. NOT_FOUND; CANCELLED.
+  // Tries a device at once, in its turn, unless it is healthy; an empty id tries every device that
+  // is not. Returns those tried with their new states. NOT_FOUND: no such device. CANCELLED.
   absl::StatusOr<std::vector<DeviceView>> Retry(const std::string& id, absl::Time deadline,
                                                 const Cancelled& cancelled) const;
 
-  // Ends the probe and the tries.
+  // Ends the probe and the retries.
   void Stop();
 
  private:
-  // When a device that cannot be used is tried next.
+  // The time of the next try of a device that cannot be used.
   struct NextTry {
     absl::Time at;  // as SteadyNow() counts
     absl::Duration pause;
@@ -94,7 +94,7 @@ class Devices {
   void ProbeOne(DeviceSupervisor& supervisor) const;
   // Opens a device and closes it again. The caller has its turn.
   absl::Status Try(DeviceSupervisor& supervisor) const;
-  // Asks for the versions of what compiles for a device.
+  // Asks for the versions of the compilers for a device.
   void NoteCompilers(const DeviceSupervisor& supervisor) const;
   void TryAgain() const;  // until Stop
   void TryWhatIsDue() const;

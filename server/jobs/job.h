@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job while it lives: what the scheduler, those who follow it and its own work share.
+// A job while it lives: the state that the scheduler, its watchers and its own work share.
 #pragma once
 
 #include <atomic>
@@ -28,23 +28,23 @@ class JobWork {
  public:
   struct End {
     absl::Status status;
-    // It was stopped so that it can go on: the daemon stops, or a background job yields.
+    // The job was stopped so that it can go on: the daemon stops, or a background job yields.
     bool interrupted = false;
     // An interrupted job waits for at least this long before it goes on: the disk was full, say.
     absl::Duration pause = absl::ZeroDuration();
     std::string message;  // of a job that is done or pauses; others have that of the status
-    // Processes that are still to end, say: destroyed once everybody knows that the job has ended,
-    // and before the device's next job starts.
+    // Destroyed once the end of the job is visible, and before the device's next job starts:
+    // processes that are still to end, say.
     std::shared_ptr<void> remains = nullptr;
   };
 
   virtual ~JobWork() = default;
-  // On a thread of the scheduler's, which has the turn on the context's device. Never throws away
-  // what was acknowledged: what is measured is stored on the way.
+  // Called on a thread of the scheduler's, which has the turn on the context's device. Stores what
+  // it measures on the way, and never discards what was acknowledged.
   virtual End Run(JobContext& context) = 0;
-  // Makes the job's row durable; `ended` is how Run ended, for the last row alone.
+  // Makes the job's row durable. The last call has the row of the end.
   virtual absl::Status Store(const db::JobRow& row) = 0;
-  // The job has ended, also one that never ran, and everybody may know.
+  // Called once, when the end of the job is stored, also if it never ran.
   virtual void Ended(const absl::Status& /*status*/) {}
   // Adds news of the job to an event; by default each step and result as it is. The calling thread
   // acts for the caller who sees it.
@@ -52,18 +52,19 @@ class JobWork {
     for (const Feed::Step& step : news.steps) event.add_results()->PackFrom(*step);
     for (const Feed::Step& result : news.results) event.add_results()->PackFrom(*result);
   }
-  // How others that wait name it: "sweep 3", "a gate".
+  // The name of the job for others that wait: "sweep 3", "a gate".
   virtual std::string Name() const = 0;
-  // Why it waits for a device that it may run on, be that free: "device cuda:0 is quarantined";
-  // empty: it does not. Asked again every second or so. Must not call the scheduler.
+  // Why the job waits for a device that it may run on, although the device may be free: "device
+  // cuda:0 is quarantined"; empty: it does not wait. Asked again every second or so. Must not call
+  // the scheduler.
   virtual std::string WhyNotOn(const std::string& /*device_id*/) const { return ""; }
   // Memory that the sources of its kernels take while it waits. Asked once, when it is submitted.
   virtual size_t source_bytes() const { return 0; }
-  // Can it go on after it was stopped?
+  // Whether it can go on after it was stopped.
   virtual bool resumable() const { return false; }
-  // May the next daemon run it once more from its start, if this one stops it?
+  // Whether the next daemon may run it once more from its start, if this one stops it.
   virtual bool runs_again() const { return true; }
-  // It may run so long; then it is asked to stop.
+  // The longest time that it may run; then it is asked to stop.
   virtual absl::Duration time_max() const { return absl::Hours(1); }
 };
 
@@ -106,7 +107,7 @@ class Job {
     feed_.Touch();
   }
 
-  // How it is asked to stop. Written by the scheduler, read by the work.
+  // The requests to stop. Written by the scheduler, read by the work.
   struct Control {
     std::atomic<bool> stop = false;       // for whatever reason
     std::atomic<bool> cancelled = false;  // by a user, for good
@@ -142,7 +143,7 @@ class JobContext {
   const std::string& device_id() const { return device_id_; }
   const std::atomic<bool>& stop() const { return job_.control.stop; }
   bool cancelled_for_good() const { return job_.control.cancelled; }
-  // Says so once the work is to end; may outlive the context, not the job.
+  // Returns true once the work is to end. May outlive the context, not the job.
   Cancelled cancelled() const {
     return [stop = &job_.control.stop] { return stop->load(); };
   }

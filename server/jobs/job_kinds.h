@@ -39,12 +39,12 @@ namespace tune::server {
 struct AskedJob {
   std::string subject;               // for people
   std::vector<std::string> devices;  // ids that it may run on, the first preferred
-  // Null: there is nothing to run, and `result` is what the job finds.
+  // Null: there is nothing to run, and `result` is the job's result.
   std::shared_ptr<JobWork> work = nullptr;
   std::shared_ptr<const google::protobuf::Message> result = nullptr;
 };
 
-// On whose behalf a request is checked, and for how long.
+// The principal for whom a request is checked, and the time for it.
 struct Asker {
   Principal principal;
   absl::Time deadline;  // as SteadyNow() counts
@@ -57,13 +57,13 @@ struct JobKind {
   // Checks a serialised request. Empty: the kind queues its jobs itself.
   std::function<absl::StatusOr<AskedJob>(const std::string& request, const Asker& asker)> prepare =
       {};
-  // False: a job that had started when its daemon ended is failed by the next one.
+  // False: the next daemon fails a job that had started when its daemon ended.
   bool runs_again = true;
   // Results are for every reader, not only for the job's owner and for operators.
   bool is_public = false;
   // Adds the results of a stored job. Empty: the results are those of its last event.
   std::function<absl::Status(const db::JobRow& job, v1::JobEvent& event)> find_results = {};
-  // Stores that a job which no scheduler has is cancelled. Empty: its row alone changes.
+  // Stores that a job of no scheduler is cancelled. Empty: only its row changes.
   std::function<absl::Status(const db::JobRow& job)> cancel_left = {};
 };
 

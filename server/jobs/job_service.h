@@ -45,18 +45,18 @@ class JobService : public v1::JobService::CallbackService {
   // Returns the job as it is now, live or stored.
   absl::StatusOr<JobView> Look(int64_t id) const;
   JobView Look(db::JobRow row) const;
-  // Does the caller see why a job of this owner failed?
+  // Whether the caller sees why a job of this owner failed.
   bool SeesWords(const std::string& owner) const;
   // Converts the parts of a job that the caller may see.
   v1::Job Told(const JobView& view) const;
   // "the newest: 12, 11".
   std::string NewestJobs() const;
-  // Does the caller see what a job finds?
+  // Whether the caller sees the results of a job.
   bool SeesResults(const db::JobRow& job) const;
-  // An event of a live job, and of a stored one with all that it found.
+  // An event of a live job; and the last event of a stored job, with all its results.
   v1::JobEvent EventOf(const Job& job, const Feed::News& news) const;
   absl::StatusOr<v1::JobEvent> StoredEvent(const JobView& view) const;
-  // With what it has found so far.
+  // The job with its results so far.
   absl::StatusOr<v1::Job> WithResults(const JobView& view) const;
   // Starts a WatchJob call on the feed of a live job, or on the stored end.
   absl::Status Watch(int64_t id, const Principal& principal,

@@ -36,12 +36,13 @@ class SnapshotFolder {
  public:
   enum class Use { kWrite, kRead };
 
-  // To write it makes the folder, which its owner and group may read, and keeps `kept` snapshots
-  // besides those that are pinned. To read, it need not be there.
+  // Opens a folder. A writer makes it, readable by its owner and group, and keeps `kept` snapshots
+  // besides those that are pinned. For a reader it may be absent.
   static absl::StatusOr<std::unique_ptr<SnapshotFolder>> Open(const std::string& path, Use use,
                                                               uint32_t kept);
 
-  // Durable when it returns; then removes what is beyond `kept`. Returns the digest.
+  // Stores the newest snapshot and returns its digest. Durable when it returns; then removes the
+  // oldest beyond `kept`.
   absl::StatusOr<std::string> PutNewest(absl::string_view text);
   // Stores and pins a snapshot from elsewhere. Without a note the pin keeps its note, or gets
   // "imported". REQUIRES: CheckSnapshotText.
@@ -57,7 +58,7 @@ class SnapshotFolder {
 
   absl::StatusOr<StoredSnapshot> Pin(const std::string& digest, const std::string& note);
   absl::StatusOr<StoredSnapshot> Unpin(const std::string& digest);
-  // All but those that are pinned and the newest `keep`. Returns what was removed.
+  // Removes all snapshots but those that are pinned and the newest `keep`. Returns those removed.
   absl::StatusOr<std::vector<StoredSnapshot>> Prune(uint32_t keep);
 
   const std::string& path() const { return path_; }
@@ -78,7 +79,7 @@ class SnapshotFolder {
   const Use use_;
   const uint32_t kept_;
   mutable std::mutex mutex_;
-  // Guarded by mutex_: of files that were read before, by digest.
+  // Guarded by mutex_. Headers of files that were read before, by digest.
   mutable std::map<std::string, SnapshotHeader> headers_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot as a file: what a look-up needs, so that it can be answered without a daemon. The same
-// records and kernels always give the same bytes. docs/snapshots.md describes them.
+// A snapshot as a file, from which look-ups are answered without a daemon. Equal records and
+// kernels give equal bytes. docs/snapshots.md describes them.
 #pragma once
 
 #include <cstddef>

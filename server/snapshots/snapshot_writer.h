@@ -20,7 +20,7 @@ namespace tune::server {
 // Thread-safe.
 class SnapshotWriter {
  public:
-  // `text` gives the snapshot of now. Both must outlive the writer.
+  // `text` makes the text of the newest snapshot. Both must outlive the writer.
   SnapshotWriter(SnapshotFolder& folder, std::function<absl::StatusOr<std::string>()> text)
       : folder_(folder), text_(std::move(text)) {}
   ~SnapshotWriter() { Stop(); }
