@@ -150,15 +150,15 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
     std::shared_ptr<Job> job;
     {
       std::unique_lock lock(mutex_);
-      Entry* next = nullptr;
-      while (!stopping_ && (next = NextFor(device_id)) == nullptr) {
-        if (changed_.wait_for(lock, LeftUntil(NextLook())) == std::cv_status::timeout) {
+      Choice choice;
+      while (!stopping_ && (choice = NextFor(device_id)).next == nullptr) {
+        if (changed_.wait_for(lock, LeftUntil(choice.look_again)) == std::cv_status::timeout) {
           TellWaiting();
         }
       }
       if (stopping_) return;
-      next->running = true;
-      job = next->job;
+      choice.next->running = true;
+      job = choice.next->job;
       device.running = job->id();
       TellWaiting();
     }

@@ -157,11 +157,17 @@ class Scheduler {
   class RunWatch;
 
   void Loop(const std::string& device_id, Device& device);
-  // The job that is next on a device; null if none waits. REQUIRES: mutex_ is held.
-  Entry* NextFor(const std::string& device_id);
-  // The next time to look at jobs again without an event: a paused job goes on, or a device that a
-  // job waits for may be back. Infinite if there is none. REQUIRES: mutex_ is held.
-  absl::Time NextLook() const;
+  struct Choice {
+    Entry* next = nullptr;  // null if no job can run now
+    // The time to choose again although changed_ is not notified: a pause ends, or the device that
+    // a job waits for may be usable by then.
+    absl::Time look_again = absl::InfiniteFuture();
+  };
+  // Chooses the device's next job. Each job is asked once whether it can run, so that a device
+  // which becomes usable during the choice is never taken for one that nobody waits for. REQUIRES:
+  // mutex_ is held.
+  Choice NextFor(const std::string& device_id);
+  static bool IsFor(const Job& job, const std::string& device_id);
   static bool MayRunOn(const Job& job, const std::string& device_id);
   // Why it can run on none of its devices for now; empty: it can. Of the first of them.
   static std::string WhyNowhere(const Job& job);

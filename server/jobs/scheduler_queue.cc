@@ -103,10 +103,13 @@ absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
   return Place(this, places_.emplace(owner, source_bytes));
 }
 
-bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) {
+bool Scheduler::IsFor(const Job& job, const std::string& device_id) {
   const std::vector<std::string>& devices = job.devices();
-  return std::find(devices.begin(), devices.end(), device_id) != devices.end() &&
-         job.work().WhyNotOn(device_id).empty();
+  return std::find(devices.begin(), devices.end(), device_id) != devices.end();
+}
+
+bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) {
+  return IsFor(job, device_id) && job.work().WhyNotOn(device_id).empty();
 }
 
 std::string Scheduler::WhyNowhere(const Job& job) {
@@ -140,29 +143,21 @@ void Scheduler::Charge(Device& device, const std::string& device_id, absl::Time 
   device.charged = now;
 }
 
-Scheduler::Entry* Scheduler::NextFor(const std::string& device_id) {
+Scheduler::Choice Scheduler::NextFor(const std::string& device_id) {
   const absl::Time now = SteadyNow();
   const auto rank = [&](const Entry& entry) {
     return std::tuple(entry.job->priority(), shares_.Had(device_id, entry.job->owner()),
                       entry.number);
   };
-  Entry* next = nullptr;
+  Choice choice;
   for (auto& [id, entry] : live_) {
-    if (entry.running || now < entry.not_before || !MayRunOn(*entry.job, device_id)) continue;
-    if (next == nullptr || rank(entry) < rank(*next)) next = &entry;
-  }
-  return next;
-}
-
-absl::Time Scheduler::NextLook() const {
-  const absl::Time now = SteadyNow();
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [id, entry] : live_) {
-    if (entry.running) continue;
-    if (entry.not_before > now) {
-      next = std::min(next, entry.not_before);
-    } else if (!WhyNowhere(*entry.job).empty()) {
-      next = std::min(next, now + kLookAgain);
+    if (entry.running || !IsFor(*entry.job, device_id)) continue;
+    if (now < entry.not_before) {
+      choice.look_again = std::min(choice.look_again, entry.not_before);
+    } else if (!entry.job->work().WhyNotOn(device_id).empty()) {
+      choice.look_again = std::min(choice.look_again, now + kLookAgain);
+    } else if (choice.next == nullptr || rank(entry) < rank(*choice.next)) {
+      choice.next = &entry;
     }
   }
   return next;

@@ -5,21 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"
-#include "tests/server/temp_dir.h"
+#include "tests/server/jobs/scheduler_fixture.h"
 
 namespace tune::server {
 namespace {
@@ -28,152 +23,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr std::chrono::seconds kPatience(30);
-
-// What happened, in order; tests wait for lines of it.
-class Journal {
- public:
-  void Write(std::string line) {
-    std::lock_guard lock(mutex_);
-    lines_.push_back(std::move(line));
-    changed_.notify_all();
-  }
-  bool Await(const std::string& line) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] {
-      return std::find(lines_.begin(), lines_.end(), line) != lines_.end();
-    });
-  }
-  std::vector<std::string> lines() const {
-    std::lock_guard lock(mutex_);
-    return lines_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> lines_;
-};
-
-// Runs until it is let go or asked to stop.
-class HeldWork : public JobWork {
- public:
-  HeldWork(std::string name, Journal& journal, db::Store& store, bool resumable = false)
-      : name_(std::move(name)), journal_(journal), store_(store), resumable_(resumable) {}
-
-  void LetGo() {
-    std::lock_guard lock(mutex_);
-    free_ = true;
-    changed_.notify_all();
-  }
-
-  End Run(JobContext& context) override {
-    context.Say("at work");
-    journal_.Write(absl::StrCat(name_, " on ", context.device_id()));
-    if (act_) return act_(context);
-    std::unique_lock lock(mutex_);
-    while (!free_ && !context.stop()) changed_.wait_for(lock, std::chrono::milliseconds(5));
-    if (free_) return {.message = "well"};
-    if (resumable_ && !context.cancelled_for_good()) {
-      journal_.Write(name_ + " stopped");
-      changed_.wait(lock, [this] { return !lingers_; });
-      return {.interrupted = true};
-    }
-    return {.status = absl::CancelledError("stopped")};
-  }
-  // Whether it takes its time to stop.
-  void Linger(bool lingers) {
-    std::lock_guard lock(mutex_);
-    lingers_ = lingers;
-    changed_.notify_all();
-  }
-  absl::Duration time_max() const override { return time_max_; }
-  void LimitTime(absl::Duration time_max) { time_max_ = time_max; }
-
-  absl::Status Store(const db::JobRow& row) override {
-    {
-      std::lock_guard lock(mutex_);
-      if (!store_error_.ok()) return store_error_;
-    }
-    return store_.UpdateJob(row);
-  }
-  void FailStore(const absl::Status& error) {
-    std::lock_guard lock(mutex_);
-    store_error_ = error;
-  }
-  // What Run does in the place of working.
-  void Do(std::function<End(JobContext&)> act) { act_ = std::move(act); }
-  void Ended(const absl::Status& status) override {
-    journal_.Write(absl::StrCat(name_, " ended ", absl::StatusCodeToString(status.code())));
-  }
-  std::string Name() const override { return name_; }
-  bool resumable() const override { return resumable_; }
-
- private:
-  const std::string name_;
-  Journal& journal_;
-  db::Store& store_;
-  const bool resumable_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  absl::Duration time_max_ = absl::InfiniteDuration();
-  std::function<End(JobContext&)> act_;
-  // Guarded by mutex_.
-  absl::Status store_error_;
-  bool free_ = false;
-  bool lingers_ = false;
-};
-
-class SchedulerTest : public testing::Test {
- protected:
-  SchedulerTest() { Start({}); }
-  ~SchedulerTest() override { scheduler_->Stop(); }
-
-  void Start(const Scheduler::Options& options) {
-    DeviceCare care;
-    care.before = [this](const std::string& id) { journal_.Write("before " + id); };
-    care.after = [this](const std::string& id) { journal_.Write("after " + id); };
-    scheduler_ = std::make_unique<Scheduler>(options, *store_, turns_, ticker_, std::move(care));
-  }
-  std::shared_ptr<HeldWork> Make(const std::string& name, bool resumable = false) {
-    return std::make_shared<HeldWork>(name, journal_, *store_, resumable);
-  }
-  std::shared_ptr<Job> Submit(const std::shared_ptr<HeldWork>& work,
-                              std::vector<std::string> devices = {"cuda:0"},
-                              db::JobPriority priority = db::JobPriority::kInteractive,
-                              const std::string& owner = "me") {
-    return scheduler_
-        ->Submit({.kind = db::JobKind::kBench, .priority = priority, .owner = owner},
-                 std::move(devices), work)
-        .value();
-  }
-  std::shared_ptr<Job> SubmitAs(const std::string& owner, const std::shared_ptr<HeldWork>& work) {
-    return Submit(work, {"cuda:0"}, db::JobPriority::kInteractive, owner);
-  }
-  absl::Status Refusal(const std::string& owner) {
-    return scheduler_
-        ->Submit({.kind = db::JobKind::kBench, .owner = owner}, {"cuda:0"}, Make("refused"))
-        .status();
-  }
-  // Lines of the journal about jobs that began, in order.
-  std::vector<std::string> Begun() const {
-    std::vector<std::string> begun;
-    for (const std::string& line : journal_.lines()) {
-      const size_t on = line.find(" on cuda:0");
-      if (on != std::string::npos) begun.push_back(line.substr(0, on));
-    }
-    return begun;
-  }
-  static absl::Time Soon() { return SteadyNow() + absl::Seconds(30); }
-
-  TempDir dir_;
-  std::unique_ptr<db::Store> store_ = db::Store::Open(dir_.path() + "/tune.db").value();
-  DeviceTurns turns_;
-  WatchTicker ticker_{{.period = absl::Milliseconds(20)}};
-  Journal journal_;
-  std::unique_ptr<Scheduler> scheduler_;
-};
 
 TEST_F(SchedulerTest, AJobIsStoredRunInTheDevicesCareAndItsEndIsDurable) {
   const auto work = Make("a");
@@ -330,8 +179,7 @@ TEST_F(SchedulerTest, AJobThatTheDaemonStopsIsNotCancelled) {
   scheduler_->Stop();
   EXPECT_TRUE(journal_.Await("gate ended UNAVAILABLE"));
   const db::JobRow row = store_->GetJob(job->id()).value();
-  EXPECT_EQ(row.state, db::JobState::kFailed);
-  EXPECT_EQ(row.message, "the daemon stopped before it was done");
+  EXPECT_EQ(row.state, db::JobState::kQueued) << "the next daemon runs it again";
 }
 
 TEST_F(SchedulerTest, AJobThatBeginsToBeCancelledEndsAtItsTurn) {
@@ -580,3 +428,28 @@ TEST_F(SchedulerTest, AJobWaitsForADeviceThatIsBeingTried) {
 
 }  // namespace
 }  // namespace tune::server
+TEST_F(SchedulerTest, AJobRunsIfItsDeviceBecomesUsableWhileItIsConsidered) {
+  const auto work = Make("a");
+  // Each of the scheduler's threads is told once that the device is away, and then that it is back.
+  work->WaitBecause([test = std::this_thread::get_id()](const std::string&) {
+    thread_local bool was_asked = false;
+    const bool is_away = std::this_thread::get_id() != test && !std::exchange(was_asked, true);
+    return is_away ? "away" : "";
+  });
+  Submit(work);
+  EXPECT_TRUE(journal_.Await("a on cuda:0"));
+}
+
+TEST_F(SchedulerTest, AJobTakesTheDeviceThatIsBackWhileItsOtherOneIsBusy) {
+  Submit(Make("holder"), {"cuda:1"});
+  ASSERT_TRUE(journal_.Await("holder on cuda:1"));
+  std::atomic<bool> is_away = true;
+  const auto work = Make("any");
+  work->WaitBecause(
+      [&](const std::string& device_id) { return is_away && device_id == "cuda:0" ? "away" : ""; });
+  Submit(work, {"cuda:0", "cuda:1"});
+  absl::SleepFor(absl::Milliseconds(100));  // the thread of cuda:0 waits
+  is_away = false;
+  EXPECT_TRUE(journal_.Await("any on cuda:0"));
+}
+
