@@ -103,15 +103,6 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> arguments,
   return pid;
 }
 
-bool WriteAll(int fd, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 std::string Header(size_t size) {
   std::string header(4, '\0');
   for (int i = 0; i < 4; ++i) header[i] = static_cast<char>(size >> (8 * i) & 0xff);
@@ -183,51 +174,63 @@ absl::StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(const std::s
                                                                     const std::string& kind,
                                                                     const std::string& folder,
                                                                     bool shares_children) {
+  const std::string whole =
+      PythonScript(absl::StrCat(std::string(embedded::python_process_script), script));
+  std::unique_ptr<PythonProcess> process(
+      new PythonProcess({python, "-E", "-B", "-c", whole, kind, absl::StrCat(kRequestsFd),
+                         absl::StrCat(kRepliesFd), absl::StrCat(kEndedFd), folder},
+                        shares_children));
+  RETURN_IF_ERROR(process->Launch());
+  return process;
+}
+
+absl::Status PythonProcess::Launch() {
   Pipe requests;
   Pipe replies;
   Pipe ended;
   for (Pipe* pipe : {&requests, &replies, &ended}) RETURN_IF_ERROR(pipe->Open());
-  const std::string whole =
-      PythonScript(absl::StrCat(std::string(embedded::python_process_script), script));
-  ASSIGN_OR_RETURN(const pid_t pid,
-                   Spawn({python, "-E", "-B", "-c", whole, kind, absl::StrCat(kRequestsFd),
-                          absl::StrCat(kRepliesFd), absl::StrCat(kEndedFd), folder},
-                         {{requests.read_end, kRequestsFd},
-                          {replies.write_end, kRepliesFd},
-                          {ended.write_end, kEndedFd}},
-                         kEndedFd + 1));
-  std::unique_ptr<PythonProcess> process(new PythonProcess(
-      pid, std::exchange(requests.write_end, -1), std::exchange(replies.read_end, -1),
-      std::exchange(ended.read_end, -1), shares_children));
-  requests.CloseRead();
+  // The flag is of this end alone; the child's end has its own.
+  if (fcntl(requests.write_end, F_SETFL, O_NONBLOCK) != 0) return Failed("no pipe", errno);
+  ASSIGN_OR_RETURN(pid_, Spawn(command_,
+                               {{requests.read_end, kRequestsFd},
+                                {replies.write_end, kRepliesFd},
+                                {ended.write_end, kEndedFd}},
+                               kEndedFd + 1));
+  requests_ = std::exchange(requests.write_end, -1);
+  replies_ = std::exchange(replies.read_end, -1);
+  ended_ = std::exchange(ended.read_end, -1);
+  answered_ = 0;
   replies.CloseWrite();
   ended.CloseWrite();
-  ASSIGN_OR_RETURN(const PythonReply ready, process->ReadReply());
-  if (TextIn(ready.about, "outcome") == "ok") return process;
+  ASSIGN_OR_RETURN(const PythonReply ready, ReadReply());
+  if (TextIn(ready.about, "outcome") == "ok") return absl::OkStatus();
   return absl::UnavailableError(
-      absl::StrCat(python, " cannot be used: ", TextIn(ready.about, "message")));
+      absl::StrCat(command_[0], " cannot be used: ", TextIn(ready.about, "message")));
 }
 
-PythonProcess::PythonProcess(pid_t pid, int requests, int replies, int ended, bool shares_children)
-    : pid_(pid),
-      requests_(requests),
-      replies_(replies),
-      ended_(ended),
-      shares_children_(shares_children) {}
+PythonProcess::~PythonProcess() { End(); }
 
-// It ends when its requests do.
-PythonProcess::~PythonProcess() {
-  close(requests_);
-  close(replies_);
-  close(ended_);
+// The process ends when its requests do.
+void PythonProcess::End() {
+  if (pid_ < 0) return;
+  for (int* fd : {&requests_, &replies_, &ended_}) close(std::exchange(*fd, -1));
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+  pid_ = -1;
 }
 
 absl::StatusOr<PythonReply> PythonProcess::Ask(nlohmann::json request) {
-  while (true) {
-    ASSIGN_OR_RETURN(const std::string nonce, Send(request));
+  for (bool was_replaced = false;;) {
+    if (pid_ < 0) RETURN_IF_ERROR(Launch());
+    const absl::StatusOr<std::string> nonce = Send(request);
+    if (absl::IsAborted(nonce.status())) {
+      End();
+      if (std::exchange(was_replaced, true))
+        return absl::UnavailableError(nonce.status().message());
+      continue;
+    }
+    RETURN_IF_ERROR(nonce.status());
     const bool is_fresh = answered_ == 0;
-    ASSIGN_OR_RETURN(PythonReply reply, AwaitReply(nonce));
+    ASSIGN_OR_RETURN(PythonReply reply, AwaitReply(*nonce));
     // A child that others have used may have failed of what is left of them.
     if (is_fresh || TextIn(reply.about, "outcome") == "ok") return reply;
   }
@@ -252,17 +255,27 @@ absl::StatusOr<std::string> PythonProcess::Send(nlohmann::json& request) {
   if (IsReadable(replies_)) {
     return absl::UnavailableError("the process of Python replied before it was asked");
   }
-  if (!WriteAll(requests_, Header(text.size())) || !WriteAll(requests_, text)) {
-    return absl::UnavailableError("the process of Python has ended");
+  while (IsReadable(ended_)) RETURN_IF_ERROR(AwaitEnd().status());  // a child ended while it waited
+  const absl::Status written = Write(Header(text.size()) + text);
+  const absl::StatusOr<std::string> accepted = written.ok() ? ReadFrame(replies_) : written;
+  if (!accepted.ok()) {
+    return absl::AbortedError(
+        absl::StrCat("no process of Python took the request: ", accepted.status().message()));
   }
-  absl::StatusOr<std::string> accepted = ReadFrame(replies_);
-  while (absl::IsAborted(accepted.status())) {  // an earlier child's end
-    RETURN_IF_ERROR(AwaitEnd().status());
-    accepted = ReadFrame(replies_);
-  }
-  RETURN_IF_ERROR(accepted.status());
   if (*accepted != nonce) return AnotherRequest();
   return nonce;
+}
+
+absl::Status PythonProcess::Write(absl::string_view bytes) const {
+  while (!bytes.empty()) {
+    pollfd watched[] = {{requests_, POLLOUT, 0}, {ended_, POLLIN, 0}};
+    if (poll(watched, 2, -1) < 0 && errno != EINTR) return Failed("poll", errno);
+    if ((watched[1].revents & POLLIN) != 0) return absl::AbortedError("the child has ended");
+    const ssize_t written = write(requests_, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR && errno != EAGAIN) return Failed("write", errno);
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PythonReply> PythonProcess::AwaitReply(const std::string& nonce) {

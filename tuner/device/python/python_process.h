@@ -6,10 +6,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
 namespace tune::python {
@@ -31,7 +33,8 @@ struct PythonReply {
 };
 
 // A process that forks a child for what it is asked (process.py). Not thread-safe. It ends with
-// this object, or with its group.
+// this object, or with its group. A process or child that was killed while it waited for a request
+// costs no request: the next one is sent to another.
 class PythonProcess {
  public:
   // Runs `script`, which follows process.py, with three pipes and waits for its first reply, which
@@ -47,16 +50,24 @@ class PythonProcess {
   PythonProcess& operator=(const PythonProcess&) = delete;
 
   // Waits without a deadline, which the worker's supervisor enforces. A request that fails in a
-  // child that served others before is asked again of a fresh one. Not OK if the process is gone,
-  // its reply does not match this request, or the request has left processes behind.
+  // child that served others before is asked again of a fresh one, and one that no child accepted,
+  // of a fresh process. Not OK if that one does not accept it either, the reply does not match this
+  // request, or the request has left processes behind.
   absl::StatusOr<PythonReply> Ask(nlohmann::json request);
   // Attempts in a child what the walls must prevent, and returns what succeeded.
   absl::StatusOr<std::vector<std::string>> TryWalls();
 
  private:
-  PythonProcess(pid_t pid, int requests, int replies, int ended, bool shares_children);
-  // The request's nonce, once a child has said that it has the request.
+  explicit PythonProcess(std::vector<std::string> command, bool shares_children)
+      : command_(std::move(command)), shares_children_(shares_children) {}
+  // Starts the process and waits for its first reply.
+  absl::Status Launch();
+  void End();
+  // Returns the request's nonce after a child has confirmed that it has the request. ABORTED: the
+  // child or the process ended before that, and may have read any part of the request.
   absl::StatusOr<std::string> Send(nlohmann::json& request);
+  // ABORTED: a child has ended.
+  absl::Status Write(absl::string_view bytes) const;
   absl::StatusOr<PythonReply> AwaitReply(const std::string& nonce);
   // Waits until the child is gone; how it ended.
   absl::StatusOr<nlohmann::json> AwaitEnd();
@@ -65,11 +76,12 @@ class PythonProcess {
   absl::StatusOr<std::string> ReadFrame(int fd) const;
   absl::Status ReadExactly(int fd, char* bytes, size_t size) const;
 
-  const pid_t pid_;
-  const int requests_;
-  const int replies_;
-  const int ended_;  // of the parent alone: no child can write to it
+  const std::vector<std::string> command_;
   const bool shares_children_;
+  pid_t pid_ = -1;     // negative while there is none
+  int requests_ = -1;  // does not block
+  int replies_ = -1;
+  int ended_ = -1;    // of the parent alone: no child can write to it
   int answered_ = 0;  // by the child that is there
 };
 
