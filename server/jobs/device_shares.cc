@@ -23,8 +23,25 @@ void DeviceShares::Leave(const std::string& device_id, const std::string& owner)
                 [&](const auto& one) { return one.second.jobs == 0 && one.second.had <= least; });
 }
 
-void DeviceShares::Add(const std::string& device_id, const std::string& owner, absl::Duration had) {
-  devices_[device_id][owner].had += had;
+void DeviceShares::Add(const std::string& device_id, const std::string& owner, absl::Time begin,
+                       absl::Time end) {
+  Shares& shares = devices_[device_id];
+  shares[owner].had += (end - begin) / (IsLight(shares, owner, begin) ? kLightWeight : 1);
+  device_time_.Add(owner, begin, end);
+}
+
+bool DeviceShares::IsLight(const Shares& shares, const std::string& owner, absl::Time now) const {
+  absl::Duration sum;
+  absl::Duration load;
+  int count = 0;
+  for (const auto& [name, share] : shares) {
+    if (share.jobs == 0) continue;
+    const absl::Duration one = device_time_.Of(name, now) + turn_ * (share.jobs - 1);
+    sum += one;
+    ++count;
+    if (name == owner) load = one;
+  }
+  return load * count < sum;
 }
 
 absl::Duration DeviceShares::Had(const std::string& device_id, const std::string& owner) const {

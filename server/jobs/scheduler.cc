@@ -170,7 +170,7 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
     }
     std::lock_guard lock(mutex_);
     device.running = 0;
-    device.since = device.charged = absl::InfiniteFuture();
+    device.charged = absl::InfiniteFuture();
     MakeRoom();
     TellWaiting();
     changed_.notify_all();
@@ -265,7 +265,8 @@ JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
   {
     std::lock_guard lock(mutex_);
     Device& device = devices_.at(device_id);
-    device.since = device.charged = begin;
+    device.charged = begin;
+    device.had_before = shares_.Had(device_id, job.owner());
   }
   JobWork::End end;
   {
@@ -283,7 +284,7 @@ JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
   std::lock_guard lock(mutex_);
   Device& device = devices_.at(device_id);
   Charge(device, device_id, over);
-  device.since = device.charged = absl::InfiniteFuture();
+  device.charged = absl::InfiniteFuture();
   return end;
 }
 

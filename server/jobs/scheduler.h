@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs jobs, one at a time on each device. Interactive jobs come first; among those of one priority
-// principals take turns (device_shares.h), and the oldest job of a principal is its next.
+// principals share the device (device_shares.h), and the oldest job of a principal is its next.
 //
 // A job that can go on later yields its device in two cases: a background job to an interactive one
-// that waits, and any job that has had the device for a turn to a job of another principal that has
-// had it for less. Jobs that cannot go on later are bounded by job_time_max_of instead.
+// that waits, and any job that has had the device for a turn to a job of another principal whose
+// virtual time is less. Jobs that cannot go on later are bounded by job_time_max_of instead.
 //
 // A job that ends is over once its end is stored. While the disk cannot take that, it waits for the
 // disk on a thread of its own and the device goes to the next job.
@@ -49,7 +49,7 @@ class Scheduler {
     size_t unfinished_max = Limits().unfinished_jobs;
     // Places beyond those, for operators alone.
     size_t operator_jobs = 0;
-    // Device time after which a job makes room for another principal's.
+    // Virtual time (device_shares.h) after which a job makes room for another principal's.
     absl::Duration turn = absl::Seconds(Limits().turn_seconds);
     // Inside tunectl: no other process takes up an interrupted job, so it stays as it is.
     bool embedded = false;
@@ -143,9 +143,10 @@ class Scheduler {
     absl::Time not_before = absl::InfinitePast();  // it pauses until then
   };
   struct Device {
-    int64_t running = 0;                          // the job that has it
-    absl::Time since = absl::InfiniteFuture();    // its work runs; infinite: it waits for its turn
-    absl::Time charged = absl::InfiniteFuture();  // until when that was added to its owner's time
+    int64_t running = 0;  // the job that has it
+    // Until when its time was added to its owner's; infinite: its work does not run.
+    absl::Time charged = absl::InfiniteFuture();
+    absl::Duration had_before;  // its owner's virtual time when its work began to run
     std::thread thread;
   };
   // A job that has ended, whose end the disk has not taken yet.
@@ -241,7 +242,7 @@ class Scheduler {
   std::map<std::string, Device> devices_;  // nodes stay where they are
   uint64_t next_number_ = 0;
   Place::Places places_;
-  DeviceShares shares_;
+  DeviceShares shares_{options_.turn, device_time_};
   std::vector<Unstored> unstored_;
   std::thread storer_;  // runs StoreLoop; started by the first end that cannot be stored
   bool stopping_ = false;

@@ -138,8 +138,7 @@ void Scheduler::Charge(Device& device, const std::string& device_id, absl::Time 
   const auto running = live_.find(device.running);
   if (running == live_.end() || now <= device.charged) return;
   const std::string& owner = running->second.job->owner();
-  shares_.Add(device_id, owner, now - device.charged);
-  device_time_.Add(owner, device.charged, now);
+  shares_.Add(device_id, owner, device.charged, now);
   device.charged = now;
 }
 
@@ -199,7 +198,8 @@ Job* Scheduler::WhoYields(const std::string& device_id, const Job& waiting) cons
   if (!job.work().resumable()) return nullptr;
   if (waiting.priority() < job.priority()) return &job;
   if (waiting.priority() > job.priority() || waiting.owner() == job.owner()) return nullptr;
-  const absl::Duration turn = SteadyNow() - device.since;
+  if (device.charged == absl::InfiniteFuture()) return nullptr;  // its turn has not begun
+  const absl::Duration turn = shares_.Had(device_id, job.owner()) - device.had_before;
   const bool is_over =
       turn >= options_.turn * (job.control.got_on ? 1 : kTurnsWithoutResult) &&
       shares_.Had(device_id, job.owner()) > shares_.Had(device_id, waiting.owner());
