@@ -37,13 +37,14 @@ absl::StatusOr<ComparisonRow> SqliteStore::GetComparison(int64_t id) {
   return std::move(comparisons.front());
 }
 
-absl::StatusOr<std::vector<ComparisonRow>> SqliteStore::ListComparisons(uint32_t limit) {
+absl::StatusOr<std::vector<ComparisonRow>> SqliteStore::ListComparisons(uint32_t limit,
+                                                                        int64_t before_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  Statement query =
-      reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<ComparisonRow>(kSelectedComparison),
-                                   " FROM ", kComparisons, "ORDER BY comparison.id DESC LIMIT ?"));
+  Statement query = reader->Prepare(
+      absl::StrCat("SELECT ", ColumnsOf<ComparisonRow>(kSelectedComparison), " FROM ", kComparisons,
+                   "WHERE comparison.id < ? ORDER BY comparison.id DESC LIMIT ?"));
   return ReadReadable(
-      query.Bind(std::min(limit, kListedMax)),
+      query.Bind(before_id, std::min(limit, kListedMax)),
       [](Statement& row) { return ReadRow<ComparisonRow>(row); }, unreadable_, "comparison");
 }
 

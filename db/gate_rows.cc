@@ -48,13 +48,14 @@ absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
   return std::move(runs.front());
 }
 
-absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit) {
+absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit,
+                                                                  int64_t before_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<GateRunRow>(kSelectedRun), " FROM ", kRuns,
-                                   "ORDER BY gate_run.id DESC LIMIT ?"));
+                                   "WHERE gate_run.id < ? ORDER BY gate_run.id DESC LIMIT ?"));
   return ReadReadable(
-      query.Bind(std::min(limit, kListedMax)),
+      query.Bind(before_id, std::min(limit, kListedMax)),
       [](Statement& row) { return ReadRow<GateRunRow>(row); }, unreadable_, "gate_run");
 }
 

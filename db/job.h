@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "base/fields.h"
@@ -48,11 +49,15 @@ inline bool IsFinished(JobState state) {
 }
 
 // Selects jobs that match every field that is set, newest first.
+// The `before_id` of a list, newest first, that leaves out no row.
+inline constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
+
 struct JobFilter {
   JobKind kind = JobKind{};  // none: all
   bool unfinished = false;
   std::string owner;  // empty: all
   uint32_t limit = 50;
+  int64_t before_id = kNewest;
 };
 
 }  // namespace tune::db

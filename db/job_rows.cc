@@ -82,11 +82,12 @@ absl::StatusOr<JobRow> SqliteStore::GetJob(int64_t id) {
 
 absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(const JobFilter& filter) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  Statement query = reader->Prepare(
-      absl::StrCat("SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",
-                   filter.unfinished ? "AND job.state IN (1, 2) " : "",
-                   "AND (?3 = '' OR job.owner = ?3) ORDER BY job.id DESC LIMIT ?2"));
-  query.Bind(static_cast<int64_t>(filter.kind), std::min(filter.limit, kListedMax), filter.owner);
+  Statement query = reader->Prepare(absl::StrCat(
+      "SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",
+      filter.unfinished ? "AND job.state IN (1, 2) " : "",
+      "AND (?3 = '' OR job.owner = ?3) AND job.id < ?4 ORDER BY job.id DESC LIMIT ?2"));
+  query.Bind(static_cast<int64_t>(filter.kind), std::min(filter.limit, kListedMax), filter.owner,
+             filter.before_id);
   return ReadReadable(
       query, [](Statement& row) { return ReadRow<JobRow>(row); }, unreadable_, "job");
 }

@@ -75,11 +75,11 @@ absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileF
       "WHERE (? = 0 OR profile.trial_id IN (SELECT id FROM trial WHERE sweep_id = ?)) "
       "AND (? = 0 OR profile.trial_id = ?) "
       "AND (? = '' OR iif(profile.kernel_name = '', kernel.name, profile.kernel_name) = ?) "
-      "AND (? = '' OR kernel_hash = ?) AND (? = '' OR device_name = ?) "
+      "AND (? = '' OR kernel_hash = ?) AND (? = '' OR device_name = ?) AND profile.id < ? "
       "ORDER BY profile.id DESC LIMIT ?",
       filter.sweep_id, filter.sweep_id, filter.trial_id, filter.trial_id, filter.kernel_name,
       filter.kernel_name, filter.kernel_hash, filter.kernel_hash, filter.device_name,
-      filter.device_name, std::min(filter.limit, kMaxListedProfiles));
+      filter.device_name, filter.before_id, std::min(filter.limit, kMaxListedProfiles));
 }
 
 absl::StatusOr<int64_t> SqliteStore::AppendCalibration(const CalibrationRow& row) {

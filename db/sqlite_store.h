@@ -103,7 +103,7 @@ class SqliteStore : public Store, public LargeStore, public Retention {
 
   absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) override;
   absl::StatusOr<GateRunRow> GetGateRun(int64_t id) override;
-  absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) override;
+  absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit, int64_t before_id) override;
   absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) override;
   absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) override;
   absl::StatusOr<std::vector<GateKernelRow>> GateKernelsNamed(const std::string& name) override;
@@ -113,7 +113,8 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) override;
   absl::StatusOr<int64_t> AddComparison(const ComparisonRow& comparison) override;
   absl::StatusOr<ComparisonRow> GetComparison(int64_t id) override;
-  absl::StatusOr<std::vector<ComparisonRow>> ListComparisons(uint32_t limit) override;
+  absl::StatusOr<std::vector<ComparisonRow>> ListComparisons(uint32_t limit,
+                                                             int64_t before_id) override;
   absl::StatusOr<int64_t> AddCompared(const ComparedRow& compared) override;
   absl::StatusOr<std::vector<ComparedRow>> ComparedOf(int64_t comparison_id) override;
   absl::Status AppendComparisonLeg(const ComparisonLegRow& leg) override;

@@ -105,6 +105,7 @@ struct ProfileFilter {
   std::string device_name;
   uint32_t limit = 100;
 };
+  int64_t before_id = kNewest;
 
 struct CalibrationRow {
   int64_t id = 0;
@@ -265,7 +266,9 @@ class Store {
   // a round of a kernel as they are measured, then the verdicts; all is append-only. Ids grow.
   virtual absl::StatusOr<int64_t> AddGateRun(const GateRunRow& run) = 0;
   virtual absl::StatusOr<GateRunRow> GetGateRun(int64_t id) = 0;
-  virtual absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit) = 0;  // newest first
+  // Newest first.
+  virtual absl::StatusOr<std::vector<GateRunRow>> ListGateRuns(uint32_t limit,
+                                                               int64_t before_id = kNewest) = 0;
   virtual absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) = 0;
   virtual absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) = 0;
   // The rows of this name in every run, oldest first.
@@ -280,7 +283,7 @@ class Store {
   virtual absl::StatusOr<int64_t> AddComparison(const ComparisonRow& comparison) = 0;
   virtual absl::StatusOr<ComparisonRow> GetComparison(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<ComparisonRow>> ListComparisons(
-      uint32_t limit) = 0;  // newest first
+      uint32_t limit, int64_t before_id = kNewest) = 0;
   // The kernel must be stored.
   virtual absl::StatusOr<int64_t> AddCompared(const ComparedRow& compared) = 0;
   virtual absl::StatusOr<std::vector<ComparedRow>> ComparedOf(int64_t comparison_id) = 0;

@@ -7,7 +7,9 @@
 // A command that may cancel its call makes the context itself, and a Connection::stub.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 
@@ -15,10 +17,13 @@
 #include "base/status_macros.h"
 #include "client/cli/connection.h"
 #include "client/connect/rpc.h"
+#include "google/protobuf/repeated_ptr_field.h"
 
 namespace tune::client {
 
 inline constexpr std::chrono::milliseconds kCallTimeout = std::chrono::minutes(2);
+// Items that a List method returns in one page at most.
+inline constexpr uint32_t kPageMax = 1000;
 // For calls that compute in this process, for as long as that takes.
 inline constexpr std::chrono::milliseconds kNoTimeout = std::chrono::milliseconds::max();
 
@@ -37,6 +42,26 @@ absl::StatusOr<Response> Call(const absl::StatusOr<Connection*>& connection,
   Response response;
   RETURN_IF_ERROR(FromGrpc((stub.*method)(&context, request, &response)));
   return response;
+}
+
+// The answer of a List method with `limit` items, or all if there are fewer. `items` is the
+// accessor of the response's list: &v1::ListJobsResponse::mutable_jobs.
+template <typename Stub, typename Request, typename Response, typename Item>
+absl::StatusOr<Response> CallPages(const absl::StatusOr<Connection*>& connection,
+                                   grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                                const Request&, Response*),
+                                   std::type_identity_t<Request> request, uint32_t limit,
+                                   google::protobuf::RepeatedPtrField<Item>* (Response::*items)()) {
+  Response all;
+  uint32_t left = limit;
+  do {
+    request.set_limit(std::min(left, kPageMax));
+    ASSIGN_OR_RETURN(Response page, Call(connection, method, request));
+    left -= std::min(left, static_cast<uint32_t>((page.*items)()->size()));
+    request.set_page_token(page.next_page_token());
+    (all.*items)()->MergeFrom(*(page.*items)());
+  } while (left > 0 && !request.page_token().empty());
+  return all;
 }
 
 // The same of a method that answers with a stream: `each` gets every message of it.

@@ -218,11 +218,10 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
 }
 
 absl::Status List(Session& session, uint32_t limit, bool json) {
-  v1::ListComparisonsRequest request;
-  request.set_limit(limit);
   ASSIGN_OR_RETURN(
       const v1::ListComparisonsResponse response,
-      Call(session.Connect(Need::kRead), &v1::CompareService::Stub::ListComparisons, request));
+      CallPages(session.Connect(Need::kRead), &v1::CompareService::Stub::ListComparisons, {}, limit,
+                &v1::ListComparisonsResponse::mutable_comparisons));
   if (json) {
     PrintJsonList("comparisons", response.comparisons());
     return absl::OkStatus();
@@ -258,7 +257,7 @@ void AddVerbs(CLI::App& compare, Session& session) {
 
   CLI::App* list = compare.add_subcommand("list", "Comparisons, newest first");
   list->add_option("--limit", *limit, "How many")
-      ->check(CLI::Range(1, 1000))
+      ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   list->add_flag("--json", *json, "As JSON");
   list->callback([&session, json, limit] { session.Finish(List(session, *limit, *json)); });

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "client/cli/call.h"
 #include "client/cli/commands.h"
 #include "client/connect/rpc.h"
 #include "client/report/format.h"
@@ -28,16 +29,9 @@ std::string Lower(const std::string& name, const char* prefix) {
 }
 
 absl::Status List(Session& session, uint32_t limit, bool json) {
-  auto connection = session.Connect(Need::kRead);
-  if (!connection.ok()) return connection.status();
-  grpc::ClientContext context;
-  SetDeadline(context, kTimeout);
-  v1::ListGatesRequest request;
-  request.set_limit(limit);
-  v1::ListGatesResponse response;
-  absl::Status status =
-      FromGrpc((*connection)->stub<v1::GateService>().ListGates(&context, request, &response));
-  if (!status.ok()) return status;
+  ASSIGN_OR_RETURN(const v1::ListGatesResponse response,
+                   CallPages(session.Connect(Need::kRead), &v1::GateService::Stub::ListGates, {},
+                             limit, &v1::ListGatesResponse::mutable_runs));
   if (json) {
     PrintJsonList("gates", response.runs());
     return absl::OkStatus();
@@ -151,7 +145,7 @@ void AddGateVerbs(CLI::App& gate, Session& session) {
 
   CLI::App* list = gate.add_subcommand("list", "Gate runs, newest first");
   list->add_option("--limit", *limit, "How many")
-      ->check(CLI::Range(1, 1000))
+      ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   list->add_flag("--json", *json, "As JSON");
   list->callback([&session, json, limit] { session.Finish(List(session, *limit, *json)); });

@@ -76,7 +76,8 @@ absl::StatusOr<v1::Job> GetWithResults(Connection& connection, int64_t job_id) {
 absl::Status List(Session& session, v1::ListJobsRequest request, bool json) {
   request.set_with_results(!json);
   ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
-                   Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
+                   CallPages(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request,
+                             request.limit(), &v1::ListJobsResponse::mutable_jobs));
   if (json) {
     PrintJsonList("jobs", response.jobs());
     return absl::OkStatus();
@@ -170,7 +171,7 @@ void AddJob(CLI::App& app, Session& session) {
 
   CLI::App* list = job->add_subcommand("list", "Jobs, newest first");
   list->add_option("--limit", *limit, "How many")
-      ->check(CLI::Range(1, 1000))
+      ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   list->add_option("--kind", *kind, "Only jobs of this kind")->check(CLI::IsMember(KindNames()));
   list->add_flag("--unfinished", *unfinished, "Only those that wait or run");

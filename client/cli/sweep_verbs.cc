@@ -30,10 +30,10 @@ absl::StatusOr<v1::Sweep> FindSweep(Connection& connection, const std::string& t
 absl::Status List(Session& session, uint32_t limit, bool json) {
   v1::ListJobsRequest request;
   request.set_kind(v1::JOB_KIND_SWEEP);
-  request.set_limit(limit);
   request.set_with_results(true);
   ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
-                   Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
+                   CallPages(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request,
+                             limit, &v1::ListJobsResponse::mutable_jobs));
   std::vector<v1::Sweep> sweeps;
   for (const v1::Job& job : response.jobs()) {
     ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { sweeps.push_back(sweep); });
@@ -63,8 +63,8 @@ absl::Status List(Session& session, uint32_t limit, bool json) {
 absl::Status Watch(Session& session, const std::string& text, bool json, bool verbose) {
   ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
   ASSIGN_OR_RETURN(const v1::Sweep sweep, FindSweep(*connection, text));
-  ASSIGN_OR_RETURN(const WatchedSweep watched, FollowSweep(*connection, sweep.job_id(),
-                                                           OnInterrupt::kLeaveRunning, json));
+  ASSIGN_OR_RETURN(const WatchedSweep watched,
+                   FollowSweep(*connection, sweep.job_id(), OnInterrupt::kLeaveRunning, json));
   if (watched.interrupted) {
     std::fprintf(stderr, "sweep %ld goes on; stop it with: tunectl sweep cancel %ld\n",
                  static_cast<long>(sweep.id()), static_cast<long>(sweep.id()));
@@ -100,7 +100,7 @@ void AddSweepVerbs(CLI::App& sweep, Session& session) {
 
   CLI::App* list = sweep.add_subcommand("list", "Sweeps, newest first");
   list->add_option("--limit", *limit, "How many")
-      ->check(CLI::Range(1, 1000))
+      ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   list->add_flag("--json", *json, "As JSON");
   list->callback([&session, json, limit] { session.Finish(List(session, *limit, *json)); });

@@ -7,14 +7,13 @@
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/comparison_evidence.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/page.h"
 #include "server/rpc/unary.h"
 
 namespace tune::server {
 namespace {
 
 constexpr absl::Duration kReadCap = absl::Minutes(10);
-constexpr uint32_t kListed = 50;
-constexpr uint32_t kListedMax = 1000;
 
 }  // namespace
 
@@ -36,11 +35,10 @@ grpc::ServerUnaryReactor* ComparisonService::ListComparisons(
     grpc::CallbackServerContext* context, const v1::ListComparisonsRequest* request,
     v1::ListComparisonsResponse* response) {
   return AnswerOn(jobs_.executors.reads, context, [=, this]() -> absl::Status {
-    if (request->limit() > kListedMax) {
-      return absl::InvalidArgumentError(absl::StrCat("limit is at most ", kListedMax));
-    }
-    const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
-    ASSIGN_OR_RETURN(const std::vector<db::ComparisonRow> rows, jobs_.store.ListComparisons(limit));
+    ASSIGN_OR_RETURN(const Page page, PageOf(*request));
+    ASSIGN_OR_RETURN(const std::vector<db::ComparisonRow> rows,
+                     jobs_.store.ListComparisons(page.limit, page.before_id));
+    if (!rows.empty()) response->set_next_page_token(absl::StrCat(rows.back().id));
     for (const db::ComparisonRow& row : rows) {
       v1::Comparison& comparison = *response->add_comparisons();
       comparison = ToProto(row);

@@ -13,6 +13,7 @@
 #include "server/gate/gate_history.h"
 #include "server/gate/gate_resample.h"
 #include "server/kernels/kernel_source.h"
+#include "server/rpc/page.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
@@ -21,8 +22,6 @@
 namespace tune::server {
 namespace {
 
-constexpr uint32_t kListed = 50;
-constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kResampledMax = 100000;
 constexpr absl::Duration kResampleCap = absl::Hours(1);
 constexpr absl::Duration kReadCap = absl::Minutes(10);  // a run of a thousand kernels takes seconds
@@ -84,11 +83,10 @@ grpc::ServerUnaryReactor* GateService::ListGates(grpc::CallbackServerContext* co
                                                  const v1::ListGatesRequest* request,
                                                  v1::ListGatesResponse* response) {
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
-    const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
-    if (limit > kListedMax) {
-      return absl::InvalidArgumentError(absl::StrCat("limit ", limit, " is over ", kListedMax));
-    }
-    ASSIGN_OR_RETURN(const std::vector<db::GateRunRow> runs, store_.ListGateRuns(limit));
+    ASSIGN_OR_RETURN(const Page page, PageOf(*request));
+    ASSIGN_OR_RETURN(const std::vector<db::GateRunRow> runs,
+                     store_.ListGateRuns(page.limit, page.before_id));
+    if (!runs.empty()) response->set_next_page_token(absl::StrCat(runs.back().id));
     for (const db::GateRunRow& run : runs) {
       v1::GateRun* proto = response->add_runs();
       *proto = ToProto(run);

@@ -16,6 +16,7 @@
 #include "server/access/discretion.h"
 #include "server/jobs/left_job.h"
 #include "server/rpc/error_detail.h"
+#include "server/rpc/page.h"
 #include "server/rpc/unary.h"
 #include "server/supervision/acting_for.h"
 #include "server/wire/nouns.h"
@@ -23,8 +24,6 @@
 namespace tune::server {
 namespace {
 
-constexpr uint32_t kListed = 50;
-constexpr uint32_t kListedMax = 1000;
 constexpr uint32_t kNamed = 5;  // where one is asked for that there is not
 constexpr size_t kListBytesMax = 16 << 20;
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
@@ -165,20 +164,19 @@ absl::StatusOr<JobView> JobService::Look(int64_t id) const {
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
-  const uint32_t limit = request->limit() == 0 ? kListed : request->limit();
-  if (limit > kListedMax || !v1::JobKind_IsValid(request->kind())) {
+  if (!v1::JobKind_IsValid(request->kind())) {
     return Answer(context, absl::InvalidArgumentError(
-                               absl::StrCat("limit ", limit, " and kind ", request->kind(),
-                                            "; the limit is at "
-                                            "most ",
-                                            kListedMax, ", and kinds are those of JobKind")));
+                               absl::StrCat("kind ", request->kind(), " is none of JobKind")));
   }
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Page page, PageOf(*request));
     ASSIGN_OR_RETURN(std::vector<db::JobRow> rows,
                      store_.ListJobs({.kind = static_cast<db::JobKind>(request->kind()),
                                       .unfinished = request->unfinished(),
                                       .owner = request->owner(),
-                                      .limit = limit}));
+                                      .limit = page.limit,
+                                      .before_id = page.before_id}));
+    if (!rows.empty()) response->set_next_page_token(absl::StrCat(rows.back().id));
     size_t bytes = 0;
     for (db::JobRow& row : rows) {
       const JobView view = Look(std::move(row));

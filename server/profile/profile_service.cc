@@ -10,6 +10,7 @@
 #include "server/access/principal.h"
 #include "server/calibration/calibration_convert.h"
 #include "server/profile/profile_convert.h"
+#include "server/rpc/page.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 #include "server/workload/workload.h"
@@ -20,7 +21,6 @@ namespace {
 constexpr absl::Duration kProbeCap = absl::Seconds(60);
 constexpr size_t kListBytesMax = 16 << 20;
 constexpr uint32_t kListed = 100;
-constexpr uint32_t kListedMax = 1000;
 
 }  // namespace
 
@@ -28,19 +28,21 @@ grpc::ServerUnaryReactor* ProfileService::ListProfiles(grpc::CallbackServerConte
                                                        const v1::ListProfilesRequest* request,
                                                        v1::ListProfilesResponse* response) {
   return AnswerOn(jobs_.executors.reads, context, [=, this]() -> absl::Status {
-    const uint32_t limit = request->limit() == 0 ? kListed : std::min(request->limit(), kListedMax);
+    ASSIGN_OR_RETURN(const Page page, PageOf(*request, kListed));
     ASSIGN_OR_RETURN(std::vector<db::ProfileRow> rows,
                      jobs_.store.ListProfiles({.sweep_id = request->sweep_id(),
                                                .trial_id = request->trial_id(),
                                                .kernel_name = request->kernel_name(),
                                                .kernel_hash = request->kernel_hash(),
                                                .device_name = request->device_name(),
-                                               .limit = limit}));
+                                               .limit = page.limit,
+                                               .before_id = page.before_id}));
     size_t bytes = 0;
     for (const db::ProfileRow& row : rows) {
       v1::Profile& profile = *response->add_profiles();
       profile = ToProto(row);
       HideUnlessSeen(NameSpaceIn(row.kernel_name), profile);
+      response->set_next_page_token(absl::StrCat(row.profile.id));
       bytes += profile.ByteSizeLong();
       if (bytes > kListBytesMax) break;  // the newest are in it
     }

@@ -164,6 +164,8 @@ TEST_F(GateStoreTest, NewestRunsFirst) {
   const auto runs = store_->ListGateRuns(1).value();
   ASSERT_EQ(runs.size(), 1);
   EXPECT_EQ(runs[0].id, second);
+  EXPECT_EQ(store_->ListGateRuns(10, second).value().at(0).id, first);
+  EXPECT_TRUE(store_->ListGateRuns(10, first).value().empty());
   EXPECT_TRUE(absl::IsNotFound(store_->GetGateRun(99).status()));
 }
 

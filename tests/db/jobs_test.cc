@@ -50,6 +50,7 @@ TEST_F(StoreTest, JobsComeBackWholeAndAreListedNewestFirst) {
   EXPECT_THAT(ids({.unfinished = true}), ElementsAre(job.id));
   EXPECT_THAT(ids({.kind = JobKind::kBench}), ElementsAre(other));
   EXPECT_THAT(ids({.limit = 1}), ElementsAre(other));
+  EXPECT_THAT(ids({.before_id = other}), ElementsAre(job.id));
   EXPECT_TRUE(absl::IsNotFound(store_->GetJob(99).status()));
   job.id = 99;
   EXPECT_TRUE(absl::IsNotFound(store_->UpdateJob(job)));

@@ -167,6 +167,32 @@ TEST_F(JobServiceTest, AnUnknownLimitOrKindIsRefusedAndResultsAreGivenIfAskedFor
   ASSERT_TRUE(CancelJob(*jobs_, sweep.job_id()).ok());
 }
 
+TEST_F(JobServiceTest, AListGoesOnWhereAPageEnds) {
+  ASSERT_TRUE(MakePrivateDir(dir_.path() + "/state").ok());
+  {
+    const auto store = db::Store::Open(dir_.path() + "/state/tune.db").value();
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(store->AddJob({.kind = db::JobKind::kBench, .state = db::JobState::kDone}).ok());
+    }
+  }
+  Start();
+  v1::ListJobsRequest request;
+  request.set_limit(2);
+  std::vector<int64_t> ids;
+  for (int page = 0; page < 4; ++page) {
+    v1::ListJobsResponse response;
+    ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::ListJobs, request, &response).ok());
+    for (const v1::Job& job : response.jobs()) ids.push_back(job.id());
+    EXPECT_EQ(response.next_page_token().empty(), page == 3);
+    request.set_page_token(response.next_page_token());
+  }
+  EXPECT_THAT(ids, testing::ElementsAre(5, 4, 3, 2, 1));
+  request.set_page_token("third");
+  v1::ListJobsResponse response;
+  EXPECT_EQ(Call(*jobs_, &v1::JobService::Stub::ListJobs, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 class BenchJobTest : public JobServiceTest {
  protected:
   void SetUp() override {
