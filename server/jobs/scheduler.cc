@@ -20,6 +20,7 @@ namespace tune::server {
 namespace {
 
 constexpr std::chrono::seconds kStoreAgain(1);
+constexpr absl::Duration kStorePause = absl::Seconds(5);
 constexpr std::chrono::milliseconds kLookAtTurns(250);
 
 db::JobState StateOf(const absl::Status& status) {
@@ -36,6 +37,10 @@ constexpr uint32_t kCountedJobs = 10'000;  // the newest
 // May the end of a job be stored later? One that hangs may be stored already, which does no harm.
 bool IsWorthAnotherTry(const absl::Status& stored) {
   return db::MayPass(stored) || absl::IsDeadlineExceeded(stored);
+}
+
+std::string NotStored(const char* what, const absl::Status& stored) {
+  return absl::StrCat("waiting for the disk: that ", what, " is not stored: ", stored.message());
 }
 
 absl::Status StoreRow(Job& job, const db::JobRow& row) {
@@ -191,7 +196,12 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
   if (turn.ok() && !job->control.cancelled) {
     // Jobs that were queued with it may have used up a quota since.
     const absl::Status allowed = CheckQuotas(job->owner());
-    end = allowed.ok() ? RunWork(*job, device_id) : JobWork::End{.status = allowed};
+    const absl::Status begun = allowed.ok() ? Begin(*job, device_id) : allowed;
+    // The work has not run, so that any kind of job can wait for the disk.
+    if (allowed.ok() && IsWorthAnotherTry(begun)) {
+      return PutBack(job, {.pause = kStorePause, .message = NotStored("it starts", begun)});
+    }
+    end = begun.ok() ? RunWork(*job, device_id) : JobWork::End{.status = begun};
   }
   if (end.interrupted && job->control.cancelled) end.status = absl::CancelledError("cancelled");
   end.status = TrueStatus(*job, end.status);
@@ -230,21 +240,19 @@ absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) c
   return stopping_ ? absl::UnavailableError("the daemon stopped before it was done") : status;
 }
 
-JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
-  job.Update([&](JobView& view) {
-    view.waiting = false;
-    view.row.state = db::JobState::kRunning;
-    view.row.device_id = device_id;
-    view.row.message.clear();
-    if (view.row.started_unix_ms == 0) {
-      view.row.started_unix_ms = absl::ToUnixMillis(absl::Now());
-    }
-  });
-  const db::JobRow row = job.view().row;
-  if (absl::Status stored = StoreRow(job, row); !stored.ok()) {
-    spdlog::error("job {}: that it runs is not stored: {}", row.id, stored.ToString());
-  }
+absl::Status Scheduler::Begin(Job& job, const std::string& device_id) {
+  db::JobRow row = job.view().row;
+  row.state = db::JobState::kRunning;
+  row.device_id = device_id;
+  row.message.clear();
+  if (row.started_unix_ms == 0) row.started_unix_ms = absl::ToUnixMillis(absl::Now());
+  RETURN_IF_ERROR(StoreRow(job, row));
   spdlog::info("job {}: {}, {} on {}", row.id, job.work().Name(), row.subject, device_id);
+  job.Update([&](JobView& view) { view = {.row = std::move(row)}; });
+  return absl::OkStatus();
+}
+
+JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
   if (care_.before) care_.before(device_id);
   JobWork::End end = RunCharged(job, device_id);
   if (care_.after) care_.after(device_id);
@@ -289,7 +297,7 @@ JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
 }
 
 // Stopped in order: no death of the daemon.
-void Scheduler::PutBack(const std::shared_ptr<Job>& job, const JobWork::End& end) {
+void Scheduler::PutBack(const std::shared_ptr<Job>& job, JobWork::End end) {
   job->Update([&](JobView& view) {
     view.row.state = db::JobState::kQueued;
     view.row.message = end.pause > absl::ZeroDuration() ? end.message : "";
@@ -302,7 +310,11 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job, const JobWork::End& end
   if (stopping && options_.embedded) return;  // it is told to be interrupted
   const db::JobRow row = job->view().row;
   if (absl::Status stored = StoreRow(*job, row); !stored.ok()) {
-    spdlog::error("job {}: that it was interrupted is not stored: {}", row.id, stored.ToString());
+    end.pause = std::max(end.pause, kStorePause);  // then it says so when it starts
+    if (row.message.empty()) {
+      job->Update([&](JobView& view) { view.row.message = NotStored("it waits", stored); });
+    }
+    spdlog::error("job {}: {}", row.id, job->view().row.message);
   }
   {
     std::lock_guard lock(mutex_);

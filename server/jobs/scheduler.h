@@ -180,6 +180,8 @@ class Scheduler {
   void Charge(absl::Time now);
   void Charge(Device& device, const std::string& device_id, absl::Time now);
   void RunOne(const std::shared_ptr<Job>& job, const std::string& device_id);
+  // Stores that the job runs; a job of which that is not stored stays queued.
+  absl::Status Begin(Job& job, const std::string& device_id);
   JobWork::End RunWork(Job& job, const std::string& device_id);
   // Runs the work with its device charged to its owner, until it ends.
   JobWork::End RunCharged(Job& job, const std::string& device_id);
@@ -201,8 +203,9 @@ class Scheduler {
   bool GoesOn(const Job& job, const JobWork::End& end) const;
   // Stores how a job ended, then tells it. What the disk does not take is left to StoreLoop.
   void Finish(const std::shared_ptr<Job>& job, const JobWork::End& end);
-  // Puts a job that was interrupted back; it is not run again where the daemon stops.
-  void PutBack(const std::shared_ptr<Job>& job, const JobWork::End& end);
+  // Puts a job that was interrupted or could not start back; it is not run again where the daemon
+  // stops. A job whose new state is not stored pauses, and says why.
+  void PutBack(const std::shared_ptr<Job>& job, JobWork::End end);
   // True once nothing is left to do: the end is told, or that it never can be stored.
   bool TryEnd(Unstored& ended);
   absl::Status StoreEnd(const Unstored& ended);

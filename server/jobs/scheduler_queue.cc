@@ -159,7 +159,7 @@ Scheduler::Choice Scheduler::NextFor(const std::string& device_id) {
       choice.next = &entry;
     }
   }
-  return next;
+  return choice;
 }
 
 std::vector<const Scheduler::Entry*> Scheduler::Waiting() const {

@@ -379,6 +379,33 @@ TEST_F(SchedulerTest, AStopDoesNotTellAnEndThatIsNotStored) {
   EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kRunning);
 }
 
+TEST_F(SchedulerTest, AJobWhoseStartIsNotStoredWaitsAndSaysSo) {
+  const auto work = Make("full");
+  work->FailStore(absl::ResourceExhaustedError("disk full"));
+  const std::shared_ptr<Job> job = Submit(work);
+  const auto next = Make("next");
+  next->LetGo();
+  Submit(next);
+  ASSERT_TRUE(journal_.Await("next ended OK")) << "the device goes to the next";
+  EXPECT_EQ(job->view().row.state, db::JobState::kQueued);
+  EXPECT_EQ(job->view().row.message,
+            "waiting for the disk: that it starts is not stored: disk full");
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kQueued);
+  EXPECT_THAT(Begun(), ElementsAre("next"));
+  work->FailStore(absl::OkStatus());
+  EXPECT_TRUE(journal_.Await("full on cuda:0")) << "it starts by itself";
+}
+
+TEST_F(SchedulerTest, AJobThatYieldedAndIsNotStoredSaysSo) {
+  const auto background = Make("background", true);
+  const std::shared_ptr<Job> job = Submit(background, {"cuda:0"}, db::JobPriority::kBackground);
+  ASSERT_TRUE(journal_.Await("background on cuda:0"));
+  background->FailStore(absl::UnavailableError("disk fails"));
+  Submit(Make("interactive"));
+  ASSERT_TRUE(journal_.Await("interactive on cuda:0"));
+  EXPECT_THAT(job->view().row.message, HasSubstr("that it waits is not stored: disk fails"));
+}
+
 TEST_F(SchedulerTest, AJobThatPausesLeavesItsDeviceToOthers) {
   const auto pauses = Make("pauses", true);
   std::atomic<int> turns = 0;
@@ -412,22 +439,6 @@ TEST_F(SchedulerTest, TheQueueIsToldByPrincipal) {
   EXPECT_GE(queue.oldest_wait, absl::Milliseconds(400));
 }
 
-TEST_F(SchedulerTest, AJobWaitsForADeviceThatIsBeingTried) {
-  std::optional<DeviceTurns::Turn> turn = turns_.TryTake("cuda:0", "a try");
-  const auto work = Make("a");
-  const std::shared_ptr<Job> job = Submit(work);
-  const absl::Time deadline = Soon();
-  while (job->view().row.message != "waiting for cuda:0, which a try has" &&
-         SteadyNow() < deadline) {
-    std::this_thread::yield();
-  }
-  EXPECT_TRUE(job->view().waiting);
-  turn.reset();
-  EXPECT_TRUE(journal_.Await("a on cuda:0"));
-}
-
-}  // namespace
-}  // namespace tune::server
 TEST_F(SchedulerTest, AJobRunsIfItsDeviceBecomesUsableWhileItIsConsidered) {
   const auto work = Make("a");
   // Each of the scheduler's threads is told once that the device is away, and then that it is back.
@@ -453,3 +464,19 @@ TEST_F(SchedulerTest, AJobTakesTheDeviceThatIsBackWhileItsOtherOneIsBusy) {
   EXPECT_TRUE(journal_.Await("any on cuda:0"));
 }
 
+TEST_F(SchedulerTest, AJobWaitsForADeviceThatIsBeingTried) {
+  std::optional<DeviceTurns::Turn> turn = turns_.TryTake("cuda:0", "a try");
+  const auto work = Make("a");
+  const std::shared_ptr<Job> job = Submit(work);
+  const absl::Time deadline = Soon();
+  while (job->view().row.message != "waiting for cuda:0, which a try has" &&
+         SteadyNow() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(job->view().waiting);
+  turn.reset();
+  EXPECT_TRUE(journal_.Await("a on cuda:0"));
+}
+
+}  // namespace
+}  // namespace tune::server
