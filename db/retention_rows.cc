@@ -47,7 +47,11 @@ constexpr char kRemove[] = R"sql(
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
   UPDATE sweep SET best_trial_id = NULL, default_trial_id = NULL, tie_trial_ids = '[]', summary = ''
     WHERE job_id IN (SELECT job_id FROM pruned_job) AND id NOT IN (SELECT id FROM telling_sweep);
-  DELETE FROM profile WHERE trial_id IN
+  INSERT OR IGNORE INTO temp.touched_key
+    SELECT key_id FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job);
+  INSERT OR IGNORE INTO temp.touched_kernel
+    SELECT kernel_hash FROM trial_key WHERE id IN (SELECT id FROM temp.touched_key);
+  DELETE FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job) OR trial_id IN
     (SELECT id FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)));
   DELETE FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
@@ -97,6 +101,7 @@ absl::StatusOr<Pruned> PruneSome(Connection& connection, const PruneFilter& filt
       "id IN (SELECT job_id FROM gate_run WHERE id < (SELECT max(id) FROM gate_run)) OR "
       // Kinds without tables of their own.
       "(kind IN (3, 4, 6, 7) AND id IN (SELECT job_id FROM job_end)) OR "
+      "id IN (SELECT job_id FROM profile) OR "
       "id IN (SELECT job_id FROM comparison WHERE id < (SELECT max(id) FROM comparison))) "
       "ORDER BY id LIMIT ?4");
   RETURN_IF_ERROR(

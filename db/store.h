@@ -92,9 +92,10 @@ TUNE_FIELDS(CeilingRow, device_name, driver, ceiling, measured_unix_ms, uuid, pr
 struct ProfileRow {
   TrialKey key;
   std::string kernel_name;
+  int64_t job_id = 0;  // that counted, and whose owner it counts for; 0: not known
   Profile profile;
 };
-TUNE_FIELDS(ProfileRow, key, kernel_name, profile);
+TUNE_FIELDS(ProfileRow, key, kernel_name, job_id, profile);
 
 // Selects profiles that match every field that is set.
 struct ProfileFilter {

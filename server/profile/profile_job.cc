@@ -78,7 +78,7 @@ JobWork::End ProfileJob::Run(JobContext& context) {
     RETURN_IF_ERROR(CompileAll(context));
     RETURN_IF_ERROR(TimeAll(context));
     RETURN_IF_ERROR(CountAll(context));
-    return StoreAll(context.feed());
+    return StoreAll(context);
   };
   return {.status = run()};
 }
@@ -337,15 +337,16 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status ProfileJob::StoreAll(Feed& feed) {
+absl::Status ProfileJob::StoreAll(JobContext& context) {
   RETURN_IF_ERROR(tools_.store.PutKernel(ToRow(workload_.named)));
   for (Item& item : items_) {
     item.profile.profiled_unix_ms = absl::ToUnixMillis(absl::Now());
     db::ProfileRow row{.key = key_,
                        .kernel_name = NameIn(name_space_, workload_.kernel().spec().name),
+                       .job_id = context.job_id(),
                        .profile = std::move(item.profile)};
     ASSIGN_OR_RETURN(row.profile.id, tools_.store.AppendProfile(row));
-    feed.AddResult(std::make_shared<v1::Profile>(ToProto(row)));
+    context.feed().AddResult(std::make_shared<v1::Profile>(ToProto(row)));
   }
   return absl::OkStatus();
 }

@@ -84,7 +84,7 @@ class ProfileJob : public JobWork {
   absl::Status CountAll(JobContext& context);
   // Sets the message of every item that could not be counted at all.
   void NotCounted(const std::string& why);
-  absl::Status StoreAll(Feed& feed);
+  absl::Status StoreAll(JobContext& context);
   bool Runs(const Item& item) const { return item.profile.outcome == Outcome::kOk; }
 
   const ProfileTools tools_;

@@ -167,6 +167,28 @@ TEST_F(RetentionTest, PruningKeepsATrialThatAnotherSweepReused) {
   EXPECT_TRUE(store_->GetSweep(first.id).ok());
 }
 
+TEST_F(RetentionTest, ProfilesCountForWhoAskedAndArePrunedWithTheirJob) {
+  const SweepRow sweep = Sweep("alice", "k1", 1);
+  const uint64_t of_alice = ResultBytes("alice");
+  JobRow job{.kind = JobKind::kProfile, .state = JobState::kDone, .owner = "mallory"};
+  job.id = store_->AddJob(job).value();
+  const uint64_t without = ResultBytes("mallory");
+  ProfileRow row{.key = MakeTrialKey("k1"), .kernel_name = "softmax", .job_id = job.id};
+  row.profile.trial_id = sweep.best_trial_id;
+  row.profile.notes = {std::string(5000, 'x')};
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(store_->AppendProfile(row).ok());
+  EXPECT_GT(ResultBytes("mallory"), without + 3 * 5000);
+  EXPECT_EQ(ResultBytes("alice"), of_alice) << "whose trial it is of";
+  EXPECT_THAT(RunSql("DELETE FROM profile"), HasSubstr("append-only"));
+
+  const Pruned pruned = PruneAll({.owner = "mallory", .before_unix_ms = kForever});
+  EXPECT_EQ(pruned.jobs, 1u);
+  EXPECT_GT(pruned.bytes, 3u * 5000);
+  EXPECT_TRUE(store_->ListProfiles({}).value().empty());
+  EXPECT_TRUE(store_->GetTrial(sweep.best_trial_id).ok());
+  EXPECT_EQ(PruneAll({.owner = "mallory", .before_unix_ms = kForever}).jobs, 0u);
+}
+
 TEST_F(RetentionTest, NothingElseDeletesEvidence) {
   Sweep("alice", "k1", 2);
   Sweep("bob", "k1", 1);
