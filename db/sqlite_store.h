@@ -126,6 +126,7 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   absl::StatusOr<int64_t> AddToken(const TokenRow& token) override;
   absl::Status UpdateToken(const TokenRow& token) override;
   absl::StatusOr<std::vector<TokenRow>> ListTokens() override;
+  absl::Status RemoveTokens(int64_t ended_before_unix_ms) override;
 
   absl::StatusOr<StoreStatistics> Statistics() override;
   std::vector<UnreadableRow> UnreadableRows() const override { return unreadable_.rows(); }

@@ -105,8 +105,8 @@ struct ProfileFilter {
   std::string kernel_hash;
   std::string device_name;
   uint32_t limit = 100;
-};
   int64_t before_id = kNewest;
+};
 
 struct CalibrationRow {
   int64_t id = 0;
@@ -283,6 +283,7 @@ class Store {
   // then its legs as they are measured; all is append-only. Ids grow.
   virtual absl::StatusOr<int64_t> AddComparison(const ComparisonRow& comparison) = 0;
   virtual absl::StatusOr<ComparisonRow> GetComparison(int64_t id) = 0;
+  // Newest first.
   virtual absl::StatusOr<std::vector<ComparisonRow>> ListComparisons(
       uint32_t limit, int64_t before_id = kNewest) = 0;
   // The kernel must be stored.
@@ -300,6 +301,8 @@ class Store {
   // Advances the times of the last use and of the revocation; neither goes back.
   virtual absl::Status UpdateToken(const TokenRow& token) = 0;
   virtual absl::StatusOr<std::vector<TokenRow>> ListTokens() = 0;  // newest first
+  // Removes tokens that were revoked or had expired before a time.
+  virtual absl::Status RemoveTokens(int64_t ended_before_unix_ms) = 0;
 
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
   // Rows that lists have left out since the store was opened, a thousand at most.

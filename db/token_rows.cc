@@ -30,4 +30,15 @@ absl::StatusOr<std::vector<TokenRow>> SqliteStore::ListTokens() {
   return Select<TokenRow>(*reader, {}, "token ORDER BY id DESC");
 }
 
+absl::Status SqliteStore::RemoveTokens(int64_t ended_before_unix_ms) {
+  return writer_.Run([ended_before_unix_ms](Connection& connection) {
+    return connection
+        .Prepare(
+            "DELETE FROM token WHERE (revoked_unix_ms > 0 AND revoked_unix_ms < ?1) "
+            "OR (expires_unix_ms > 0 AND expires_unix_ms < ?1)")
+        .Bind(ended_before_unix_ms)
+        .Run();
+  });
+}
+
 }  // namespace tune::db

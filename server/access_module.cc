@@ -20,7 +20,10 @@ absl::Status AccessModule::Start() {
                         .certificates = asks_certificates ? &certificates->clients() : nullptr,
                         .connections = &listeners.tcp_connections});
   if (!listeners.addresses.empty()) {
-    upkeep = std::make_unique<Upkeep>([this] { tokens->StoreLater(); });
+    upkeep = std::make_unique<Upkeep>([this] {
+      tokens->StoreLater();
+      tokens->RemoveEnded();
+    });
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/rpc/error_detail.h"
 
 namespace tune::server {
@@ -22,6 +23,7 @@ constexpr size_t kSecretBytes = 32;
 constexpr size_t kTokensMax = 10000;
 constexpr absl::Duration kValidMax = absl::Hours(24 * 3660);
 constexpr int64_t kUseNotedMs = 60'000;
+constexpr absl::Duration kRemovalPeriod = absl::Hours(1);
 
 absl::Status NotTaken(const std::string& why) {
   return WithReason(absl::UnauthenticatedError(why), v1::ERROR_REASON_NOT_KNOWN);
@@ -205,6 +207,30 @@ void Tokens::StoreLater() {
   if (StoreRevoked(rows).ok() && !rows.empty()) {
     spdlog::info("{} revocations of tokens that could not be stored at first are stored",
                  rows.size());
+  }
+}
+
+void Tokens::RemoveEnded() {
+  std::lock_guard change(change_mutex_);
+  if (SteadyNow() < next_removal_) return;
+  next_removal_ = SteadyNow() + kRemovalPeriod;
+  const int64_t before = absl::ToUnixMillis(absl::Now() - kEndedKept);
+  std::vector<db::TokenRow> rows = List();
+  std::erase_if(rows, [&](const db::TokenRow& row) {
+    return (row.revoked_unix_ms == 0 || row.revoked_unix_ms >= before) &&
+           (row.expires_unix_ms == 0 || row.expires_unix_ms >= before);
+  });
+  if (rows.empty()) return;
+  if (const absl::Status removed = store_.RemoveTokens(before); !removed.ok()) {
+    spdlog::warn("{} tokens that ended long ago are not removed: {}", rows.size(),
+                 removed.ToString());
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  for (const db::TokenRow& row : rows) {
+    by_hash_.erase(row.hash);
+    rows_.erase(row.id);
+    not_stored_.erase(row.id);
   }
 }
 

@@ -58,6 +58,10 @@ class Tokens {
   absl::StatusOr<std::vector<db::TokenRow>> Revoke(int64_t id, const std::string& name);
   // Retries to store revocations that are not stored. Cheap if there is none.
   void StoreLater();
+  // Removes the tokens that ended kEndedKept ago or earlier, from memory if they are removed from
+  // the store. Looks at most once in an hour.
+  void RemoveEnded();
+  static constexpr absl::Duration kEndedKept = absl::Hours(24 * 30);
   // Ids of tokens whose revocation is not stored yet.
   std::set<int64_t> NotStored() const;
   // Whether an operator has a valid token of that name.
@@ -76,7 +80,8 @@ class Tokens {
 
   db::Store& store_;
   const std::function<void(std::function<void()>)> later_;
-  std::mutex change_mutex_;  // one change at a time
+  std::mutex change_mutex_;                         // one change at a time
+  absl::Time next_removal_ = absl::InfinitePast();  // of SteadyNow; guarded by change_mutex_
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::map<int64_t, db::TokenRow> rows_;  // by id, which grows

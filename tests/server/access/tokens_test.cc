@@ -43,6 +43,41 @@ class TokensTest : public testing::Test {
   std::unique_ptr<Tokens> tokens_;
 };
 
+TEST_F(TokensTest, TokensThatEndedLongAgoAreRemoved) {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  const int64_t long_ago = absl::ToUnixMillis(absl::Now() - Tokens::kEndedKept - absl::Hours(1));
+  const auto add = [&](const std::string& name, int64_t expires, int64_t revoked) {
+    const db::TokenRow row{.name = name,
+                           .role = db::Role::kReader,
+                           .hash = name,
+                           .created_unix_ms = 1,
+                           .expires_unix_ms = expires,
+                           .revoked_unix_ms = revoked};
+    ASSERT_TRUE(store_->AddToken(row).ok());
+  };
+  add("lives", 0, 0);
+  add("expired", long_ago, 0);
+  add("just expired", now - 1000, 0);
+  add("revoked", 0, long_ago);
+  add("just revoked", 0, now - 1000);
+  Open();
+  disk_.write_error = ENOSPC;
+  tokens_->RemoveEnded();
+  EXPECT_THAT(tokens_->List(), SizeIs(5)) << "memory has what the store has";
+  disk_.write_error = 0;
+  Open();
+  tokens_->RemoveEnded();
+  const auto names = [this] {
+    std::vector<std::string> names;
+    for (const db::TokenRow& row : tokens_->List()) names.push_back(row.name);
+    return names;
+  };
+  const std::vector<std::string> left = {"just revoked", "just expired", "lives"};
+  EXPECT_EQ(names(), left);
+  Open();
+  EXPECT_EQ(names(), left) << "in the store, too";
+}
+
 TEST_F(TokensTest, ARevocationThatCouldNotBeStoredCountsAndIsStoredLater) {
   struct Case {
     const char* name;
