@@ -13,6 +13,7 @@
 #include "server/gate/gate_evidence.h"
 #include "server/rpc/wanted.h"
 #include "server/wire/nouns.h"
+#include "server/wire/spec.h"
 #include "tuner/statistics/change_points.h"
 
 namespace tune::server {
@@ -32,6 +33,41 @@ bool Matches(const v1::GetHistoryRequest& request, const db::GateRunRow& run,
   }
   return true;
 }
+
+// The functions that kernels compute, as far as their specs say: dims, buffers and a reference that
+// has a file of its own. Revisions of a kernel have the same; another kernel of its name does not.
+class Functions {
+ public:
+  explicit Functions(db::Store& store) : store_(store) {}
+
+  // Empty if there is no such kernel, or its spec cannot be read.
+  const std::string& Of(const std::string& kernel_hash) {
+    const auto [known, is_new] = known_.emplace(kernel_hash, "");
+    if (!is_new || kernel_hash.empty()) return known->second;
+    const absl::StatusOr<db::KernelRow> row = store_.GetKernel(kernel_hash);
+    if (!row.ok()) return known->second;
+    const absl::StatusOr<WrittenSpec> written = ReadSpec(row->spec_name, row->spec_text);
+    if (written.ok()) known->second = TextOf(written->spec, *row);
+    return known->second;
+  }
+
+ private:
+  static std::string TextOf(const KernelSpec& spec, const db::KernelRow& row) {
+    std::string text;
+    for (const DimSpec& dim : spec.dims) absl::StrAppend(&text, "dim ", dim.name, "\n");
+    for (const ArgSpec& arg : spec.args) {
+      if (RoleOf(arg) == Role{} || RoleOf(arg) == Role::kScratch) continue;
+      absl::StrAppend(&text, "buffer ", arg.name, " ", static_cast<int>(RoleOf(arg)), "\n");
+    }
+    if (!spec.reference || spec.reference->source == spec.source) return text;
+    const auto file = row.files.find(spec.reference->source);
+    if (file != row.files.end()) absl::StrAppend(&text, file->second);
+    return text;
+  }
+
+  db::Store& store_;
+  std::map<std::string, std::string> known_;  // by hash
+};
 
 // The point of one side; nothing without rounds.
 void AddPoint(const db::GateRunRow& run, const std::string& label, const Config& config,
@@ -94,6 +130,7 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
                                                db::Store& store, const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(const std::vector<db::GateKernelRow> kernels,
                    store.GateKernelsNamed(request.kernel_name()));
+  Functions functions(store);
   std::map<std::string, v1::HistorySeries> series;
   std::map<std::string, std::vector<Pair>> pairs;
   for (const db::GateKernelRow& kernel : kernels) {
@@ -113,17 +150,28 @@ absl::StatusOr<v1::GetHistoryResponse> History(const v1::GetHistoryRequest& requ
         log_ratios.push_back(std::log(round.head_ns / round.base_ns));
       }
     }
-    const std::string key =
-        absl::StrCat(run.device_name, "\n", ToText(kernel.problem), "\n", ToText(run.cache_mode));
-    v1::HistorySeries& one = series[key];
-    one.set_kernel_name(kernel.name);
-    *one.mutable_problem() = ToProto(kernel.problem);
-    one.set_device_name(run.device_name);
-    AddPoint(run, run.base_label, kernel.base_config, base_ns, one);
+    const auto key_of = [&](const std::string& kernel_hash) {
+      return absl::StrCat(run.device_name, "\n", ToText(kernel.problem), "\n",
+                          ToText(run.cache_mode), "\n", functions.Of(kernel_hash));
+    };
+    const auto series_of = [&](const std::string& kernel_hash) -> v1::HistorySeries& {
+      v1::HistorySeries& one = series[key_of(kernel_hash)];
+      one.set_kernel_name(kernel.name);
+      *one.mutable_problem() = ToProto(kernel.problem);
+      one.set_device_name(run.device_name);
+      one.set_kernel_hash(kernel_hash);
+      return one;
+    };
+    if (!base_ns.empty()) {
+      AddPoint(run, run.base_label, kernel.base_config, base_ns,
+               series_of(kernel.base_kernel_hash));
+    }
     if (request.heads() || run.kind == db::GateKind::kHistory) {
+      v1::HistorySeries& one = series_of(kernel.head_kernel_hash);
       const int before = one.points_size();
       AddPoint(run, run.head_label, kernel.head_config, head_ns, one);
-      if (!log_ratios.empty()) {
+      const std::string key = key_of(kernel.head_kernel_hash);
+      if (!log_ratios.empty() && key == key_of(kernel.base_kernel_hash)) {
         pairs[key].push_back({static_cast<size_t>(before), PairedP(log_ratios)});
       }
     }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -21,12 +22,18 @@ class GateHistoryTest : public testing::Test {
  protected:
   void SetUp() override {
     store_ = db::Store::Open(dir_.path() + "/tune.db").value();
-    for (const char* hash : {"old", "new"}) {
-      ASSERT_TRUE(store_->PutKernel({.hash = hash, .name = "scale", .spec_name = "s"}).ok());
-    }
+    for (const char* hash : {"old", "new"}) PutKernel(hash, "n");
+  }
+  void PutKernel(const std::string& hash, const std::string& dim) {
+    const std::string spec = absl::StrCat("name: \"scale\" source: \"", hash,
+                                          ".cu\" entry: \"scale\" dims { name: \"", dim, "\" }");
+    ASSERT_TRUE(
+        store_->PutKernel({.hash = hash, .name = "scale", .spec_name = "s", .spec_text = spec})
+            .ok());
   }
   // Five rounds, as a gate that screens a kernel has them.
-  void AddGate(double base_us, double head_us) {
+  void AddGate(double base_us, double head_us, const std::string& base = "old",
+               const std::string& head = "new") {
     db::JobRow job{.kind = db::JobKind::kGate, .device_id = "cuda:0"};
     job.id = store_->AddJob(job).value();
     const int64_t run_id = store_
@@ -39,8 +46,8 @@ class GateHistoryTest : public testing::Test {
         store_
             ->AddGateKernel({.run_id = run_id,
                              .name = "scale",
-                             .base_kernel_hash = "old",
-                             .head_kernel_hash = "new",
+                             .base_kernel_hash = base,
+                             .head_kernel_hash = head,
                              .problem = {.dims = {{"n", 4096}}, .dtype = DType::kF32}})
             .value();
     std::normal_distribution<double> noise(1, 0.004);
@@ -70,6 +77,24 @@ class GateHistoryTest : public testing::Test {
   int runs_ = 0;
   std::mt19937_64 random_{7};
 };
+
+TEST_F(GateHistoryTest, AnotherKernelOfTheNameHasASeriesOfItsOwn) {
+  PutKernel("other", "cols");
+  AddGate(653, 654);
+  AddGate(9, 9, "other", "other");
+  AddGate(653, 654);
+  v1::GetHistoryRequest request;
+  request.set_kernel_name("scale");
+  request.set_heads(true);
+  const v1::GetHistoryResponse response = History(request, *store_, {}).value();
+  ASSERT_EQ(response.series_size(), 2);
+  std::map<std::string, int> points;
+  for (const v1::HistorySeries& series : response.series()) {
+    points[series.kernel_hash()] = series.points_size();
+    EXPECT_EQ(series.changes_size(), 0);
+  }
+  EXPECT_EQ(points, (std::map<std::string, int>{{"new", 4}, {"other", 2}}));
+}
 
 TEST_F(GateHistoryTest, OneGateShowsThatItsHeadIsSlower) {
   AddGate(653, 736);
