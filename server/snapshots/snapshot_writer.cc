@@ -2,6 +2,7 @@
 #include "server/snapshots/snapshot_writer.h"
 
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +21,12 @@ constexpr absl::Duration kRestAfterFault = absl::Seconds(10);
 // A writer that is always needed takes at most a tenth of a processor.
 constexpr int kRestFactor = 9;
 constexpr std::chrono::milliseconds kPatience(20);
+
+absl::Duration ProcessorTimeOfThisThread() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
 
 }  // namespace
 
@@ -50,7 +57,13 @@ void SnapshotWriter::Await(absl::Duration most) {
   const absl::Time deadline = SteadyNow() + most;
   std::unique_lock lock(mutex_);
   const uint64_t wanted = noticed_;
-  while (tried_ < wanted && SteadyNow() < deadline) changed_.wait_for(lock, kPatience);
+  while (tried_ < wanted && SteadyNow() < deadline) {
+    if (IsDue() && cost_ < most) {
+      Write(lock);
+    } else {
+      changed_.wait_for(lock, kPatience);
+    }
+  }
 }
 
 absl::Status SnapshotWriter::problem() const {
@@ -64,35 +77,41 @@ bool SnapshotWriter::MayWrite() const {
   return !problem_.ok() && !stopping_ && rested;
 }
 
+void SnapshotWriter::Write(std::unique_lock<std::mutex>& lock) {
+  const uint64_t noticed = noticed_;
+  writing_ = true;
+  lock.unlock();
+  const absl::Duration before = ProcessorTimeOfThisThread();
+  absl::Status status = Contained([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string text, text_());
+    return folder_.PutNewest(text).status();
+  });
+  const absl::Duration cost = ProcessorTimeOfThisThread() - before;
+  lock.lock();
+  if (!status.ok() && status != problem_) {
+    spdlog::error("no snapshot is written: {}", status.ToString());
+  }
+  writing_ = false;
+  cost_ = cost;
+  tried_ = noticed;
+  problem_ = std::move(status);
+  rest_until_ = SteadyNow() + std::max(problem_.ok() ? kRest : kRestAfterFault, cost * kRestFactor);
+  changed_.notify_all();
+}
+
 void SnapshotWriter::Loop() {
   LowerThisThread();
   std::unique_lock lock(mutex_);
   while (true) {
-    while (!MayWrite()) {
-      if (stopping_) return;
-      if (tried_ < noticed_ || !problem_.ok()) {
+    while (!IsDue()) {
+      if (stopping_ && !writing_) return;
+      if (!writing_ && (tried_ < noticed_ || !problem_.ok())) {
         changed_.wait_for(lock, absl::ToChronoNanoseconds(rest_until_ - SteadyNow()));
       } else {
         changed_.wait(lock);
       }
     }
-    const uint64_t noticed = noticed_;
-    lock.unlock();
-    const absl::Time start = SteadyNow();
-    absl::Status status = Contained([&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const std::string text, text_());
-      return folder_.PutNewest(text).status();
-    });
-    const absl::Duration took = SteadyNow() - start;
-    lock.lock();
-    if (!status.ok() && status != problem_) {
-      spdlog::error("no snapshot is written: {}", status.ToString());
-    }
-    tried_ = noticed;
-    problem_ = std::move(status);
-    rest_until_ =
-        SteadyNow() + std::max(problem_.ok() ? kRest : kRestAfterFault, took * kRestFactor);
-    changed_.notify_all();
+    Write(lock);
   }
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what is published as snapshots, on a thread of its own that gives way to all others. A
-// publish never waits for it: publishes that come faster than they can be written share a file.
+// Writes what is published as snapshots, on a thread of its own that gives way to all others, or on
+// that of a caller who waits. A publish never waits: publishes that come faster than they can be
+// written share a file. Between two files is a rest, so that writing takes at most a tenth of a
+// processor; the rest is by the processor time of a file, since a thread that gives way to others
+// may take long for little work.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +33,8 @@ class SnapshotWriter {
   // Waits until all that was noticed before the call is in a file, or returns the reason why it is
   // not.
   absl::Status Flush(const Cancelled& cancelled);
-  // Waits for the next write as Flush does, but does not hasten it, and for `most` at most.
+  // Like Flush, but respects the rest between files, and waits for about `most` at most. Writes the
+  // file itself if the writer's thread has not begun to.
   void Await(absl::Duration most);
   // Why the last try failed; OK if it did not.
   absl::Status problem() const;
@@ -39,17 +43,22 @@ class SnapshotWriter {
 
  private:
   void Loop();
-  bool MayWrite() const;  // REQUIRES: mutex_ is held
+  // Writes a file; `lock` is of mutex_, and released meanwhile.
+  void Write(std::unique_lock<std::mutex>& lock);
+  bool MayWrite() const;  // REQUIRES: mutex_ is held, as below
+  bool IsDue() const { return !writing_ && MayWrite(); }
 
   SnapshotFolder& folder_;
   const std::function<absl::StatusOr<std::string>()> text_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::thread thread_;     // started by the first notice
-  uint64_t noticed_ = 0;   // publishes
-  uint64_t tried_ = 0;     // of them: in a file, or in one that could not be written
-  int flushing_ = 0;       // calls that wait
+  std::thread thread_;    // started by the first notice
+  uint64_t noticed_ = 0;  // publishes
+  uint64_t tried_ = 0;    // of them: in a file, or in one that could not be written
+  int flushing_ = 0;      // calls that wait
+  bool writing_ = false;
+  absl::Duration cost_;    // processor time of the last file
   absl::Time rest_until_;  // before the next file, unless somebody waits for it
   absl::Status problem_;
   bool stopping_ = false;
