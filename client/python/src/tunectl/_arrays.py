@@ -2,7 +2,7 @@
 """Arrays of any framework: their shape, dtype, device and address. Imports no framework.
 
 Torch's tensors and what looks like them (data_ptr, shape, dtype, device, is_contiguous); what has
-__array_interface__ (NumPy) or __cuda_array_interface__ (CuPy); ctypes' arrays.
+__array_interface__ (NumPy) or __cuda_array_interface__ (CuPy); ctypes' arrays; what has __dlpack__ (JAX).
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from . import _dlpack
 from ._dtypes import DTYPE_BYTES
 from ._resolve import dtype_name
 
@@ -94,6 +95,10 @@ def describe(array: Any) -> Array:
     if isinstance(array, ctypes.Array) and array._type_ in _CTYPES:
         return Array((array._length_,), _CTYPES[array._type_], "cpu", ctypes.addressof(array), True,
                      True)
+    if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
+        told = _dlpack.read(array)
+        trouble = "" if told.is_dense else "is not contiguous"
+        return Array(told.shape, told.dtype, told.device, told.address, told.is_dense, told.is_writable, trouble)
     raise TypeError(f"a kernel takes tensors and arrays, not {type(array).__name__}")
 
 
