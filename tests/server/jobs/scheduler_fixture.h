@@ -81,6 +81,8 @@ class HeldWork : public JobWork {
     lingers_ = lingers;
     changed_.notify_all();
   }
+  bool runs_again() const override { return runs_again_; }
+  void RunOnce() { runs_again_ = false; }
   absl::Duration time_max() const override { return time_max_; }
   void LimitTime(absl::Duration time_max) { time_max_ = time_max; }
 
@@ -114,6 +116,7 @@ class HeldWork : public JobWork {
   Journal& journal_;
   db::Store& store_;
   const bool resumable_;
+  bool runs_again_ = true;
   std::mutex mutex_;
   std::condition_variable changed_;
   absl::Duration time_max_ = absl::InfiniteDuration();

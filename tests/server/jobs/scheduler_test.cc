@@ -173,13 +173,23 @@ TEST_F(SchedulerTest, AJobThatTakesTooLongSaysSo) {
   EXPECT_EQ(row.message, "slow took longer than 20ms and was stopped");
 }
 
-TEST_F(SchedulerTest, AJobThatTheDaemonStopsIsNotCancelled) {
-  const std::shared_ptr<Job> job = Submit(Make("gate"));
+TEST_F(SchedulerTest, AJobThatTheDaemonStopsIsQueuedForTheNext) {
+  const std::shared_ptr<Job> job = Submit(Make("profile"));
+  ASSERT_TRUE(journal_.Await("profile on cuda:0"));
+  scheduler_->Stop();
+  EXPECT_EQ(store_->GetJob(job->id()).value().state, db::JobState::kQueued);
+}
+
+TEST_F(SchedulerTest, AJobThatRunsOnceFailsIfTheDaemonStopsIt) {
+  const auto work = Make("gate");
+  work->RunOnce();
+  const std::shared_ptr<Job> job = Submit(work);
   ASSERT_TRUE(journal_.Await("gate on cuda:0"));
   scheduler_->Stop();
   EXPECT_TRUE(journal_.Await("gate ended UNAVAILABLE"));
   const db::JobRow row = store_->GetJob(job->id()).value();
-  EXPECT_EQ(row.state, db::JobState::kQueued) << "the next daemon runs it again";
+  EXPECT_EQ(row.state, db::JobState::kFailed);
+  EXPECT_EQ(row.message, "the daemon stopped before it was done");
 }
 
 TEST_F(SchedulerTest, AJobThatBeginsToBeCancelledEndsAtItsTurn) {
