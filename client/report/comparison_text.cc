@@ -34,7 +34,7 @@ bool IsRight(const v1::ComparedKernel& kernel) {
   return kernel.outcome() == v1::OUTCOME_OK && kernel.agreement() == v1::OUTCOME_OK;
 }
 
-// What is wrong, in a word; empty: nothing.
+// The fault in a word; empty if there is none.
 std::string VerdictText(const v1::ComparedKernel& kernel) {
   if (kernel.outcome() != v1::OUTCOME_OK) return ToText(kernel.outcome());
   if (kernel.agreement() == v1::OUTCOME_WRONG_RESULT) return "differs";
@@ -80,7 +80,7 @@ std::vector<Row> RowsOf(const v1::Comparison& comparison) {
   return rows;
 }
 
-// What a reader must know beside the table, each thing once.
+// Notes that a reader needs beside the table, each once.
 std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
   std::vector<std::string> notes(comparison.warnings().begin(), comparison.warnings().end());
   const auto add = [&](const std::string& note) {
@@ -133,10 +133,10 @@ std::string MadeWith(const v1::Comparison& comparison) {
                      CompilersText(comparison));
 }
 
-// Of one that did not end well, with why.
+// The note on a comparison that did not end well, with the reason.
 std::string StateText(const v1::Comparison& comparison) {
   if (comparison.state() == v1::JOB_STATE_FAILED) return "failed: " + comparison.message();
-  if (comparison.state() == v1::JOB_STATE_CANCELLED) return "cancelled: what was measured is here";
+  if (comparison.state() == v1::JOB_STATE_CANCELLED) return "cancelled: the measurements so far";
   return comparison.state() == v1::JOB_STATE_DONE ? "" : "not finished";
 }
 
@@ -147,18 +147,6 @@ std::string RoofText(const v1::Comparison& comparison) {
       "roof: {} of {}, {}",
       SiText(problem.ceiling(), problem.bound() == v1::BOUND_COMPUTE ? "FLOP/s" : "B/s"),
       ToText(problem.bound()), ToText(problem.ceiling_source()));
-}
-
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
-
-std::string CsvLine(const Row& cells) {
-  return absl::StrCat(
-      absl::StrJoin(cells, ",",
-                    [](std::string* out, const std::string& cell) { out->append(CsvCell(cell)); }),
-      "\n");
 }
 
 std::string Number(double value) { return value > 0 ? fmt::format("{:.6g}", value) : ""; }

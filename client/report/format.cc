@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -25,11 +26,6 @@ std::string Short(double value) {
   if (value >= 100) return fmt::format("{:.1f}", value);
   if (value >= 10) return fmt::format("{:.2f}", value);
   return fmt::format("{:.3f}", value);
-}
-
-// "OUTCOME_WRONG_RESULT" without its prefix, in lower case.
-std::string EnumText(const std::string& name, const char* prefix) {
-  return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
 }
 
 }  // namespace
@@ -120,25 +116,25 @@ std::string ToText(const v1::Problem& problem) {
   return text + problem.dtype();
 }
 
-std::string ToText(v1::Outcome outcome) { return EnumText(v1::Outcome_Name(outcome), "OUTCOME_"); }
-
-std::string ToText(v1::JobState state) { return EnumText(v1::JobState_Name(state), "JOB_STATE_"); }
+std::string EnumText(const google::protobuf::EnumDescriptor& type, int value) {
+  const auto* const named = type.FindValueByNumber(value);
+  if (named == nullptr) return "";
+  const absl::string_view prefix = absl::StripSuffix(type.value(0)->name(), "UNSPECIFIED");
+  return absl::AsciiStrToLower(absl::StripPrefix(named->name(), prefix));
+}
 
 std::string StateText(const v1::Sweep& sweep) {
   return sweep.interrupted() ? "interrupted" : ToText(sweep.state());
 }
 
-std::string ToText(v1::TrialPurpose purpose) {
-  return EnumText(v1::TrialPurpose_Name(purpose), "TRIAL_PURPOSE_");
+std::string CsvLine(const std::vector<std::string>& cells) {
+  const auto append = [](std::string* out, const std::string& cell) {
+    const bool plain = cell.find_first_of(",\"\n\r") == std::string::npos;
+    absl::StrAppend(
+        out, plain ? cell : absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\""));
+  };
+  return absl::StrCat(absl::StrJoin(cells, ",", append), "\n");
 }
-
-std::string ToText(v1::Bound bound) { return EnumText(v1::Bound_Name(bound), "BOUND_"); }
-
-std::string ToText(v1::CeilingSource source) {
-  return EnumText(v1::CeilingSource_Name(source), "CEILING_SOURCE_");
-}
-
-std::string ToText(v1::Clock clock) { return EnumText(v1::Clock_Name(clock), "CLOCK_"); }
 
 std::string TellingLine(const std::string& message) {
   const std::vector<std::string> lines = absl::StrSplit(message, '\n');

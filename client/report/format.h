@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/generated_enum_reflection.h"
 #include "tune/v1/job.pb.h"
 #include "tune/v1/sweep.pb.h"
 #include "tune/v1/trial.pb.h"
@@ -24,20 +28,31 @@ std::string ToText(const v1::Config& config);  // "BLOCK_M=64 STAGES=2"
 std::string ToText(const v1::Config& config,
                    const google::protobuf::RepeatedPtrField<std::string>& fixed_params);
 std::string ToText(const v1::Problem& problem);  // "rows=8192 cols=4096 bf16"
-std::string ToText(v1::Outcome outcome);         // "wrong_result"
-std::string ToText(v1::JobState state);          // "running"
-std::string ToText(v1::TrialPurpose purpose);    // "confirm"
-std::string ToText(v1::Bound bound);             // "memory"
-std::string ToText(v1::CeilingSource source);    // "measured"
-std::string ToText(v1::Clock clock);
+// The value of an enum without its prefix, in lower case: "wrong_result" of OUTCOME_WRONG_RESULT.
+std::string EnumText(const google::protobuf::EnumDescriptor& type, int value);
+template <typename Enum>
+requires google::protobuf::is_proto_enum<Enum>::value std::string ToText(Enum value) {
+  return EnumText(*google::protobuf::GetEnumDescriptor<Enum>(), value);
+}
+
+// "12 ok, 3 wrong_result" of a map from outcomes to counts.
+template <typename Counts>
+std::string CountsText(const Counts& counts) {
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& entry) {
+    absl::StrAppend(out, entry.second, " ", entry.first);
+  });
+}
+
+// A line of CSV with its end; cells are quoted as in RFC 4180.
+std::string CsvLine(const std::vector<std::string>& cells);
 
 // The state of a sweep: "interrupted", or its job's.
 std::string StateText(const v1::Sweep& sweep);
 
-// "the host was too noisy to tell: ..." of a figure whose interval is so wide.
 // The line of a compiler's log, or of another message, that says what is wrong: the first with an
 // error, else the first. "head: compile_failed: " before a log's first line stays in front of it.
 std::string TellingLine(const std::string& message);
+// "the host was too noisy to tell: ..." of a figure whose interval is so wide.
 std::string TooNoisyText(const v1::Measurement& measurement);
 
 }  // namespace tune::client

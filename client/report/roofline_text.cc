@@ -152,15 +152,13 @@ std::string MarkdownSection(const v1::Roofline& roofline) {
 
 std::string ToText(v1::RooflineResource resource) {
   if (resource == v1::ROOFLINE_RESOURCE_UNSPECIFIED) return "";
-  return absl::AsciiStrToLower(
-      absl::StripPrefix(v1::RooflineResource_Name(resource), "ROOFLINE_RESOURCE_"));
+  return EnumText(*v1::RooflineResource_descriptor(), resource);
 }
 
 std::string ToText(v1::RooflineVerdict verdict) {
   if (verdict == v1::ROOFLINE_VERDICT_UNSPECIFIED) return "unknown";
   if (verdict == v1::ROOFLINE_VERDICT_INVALID_ROOF) return "above the roof";
-  std::string text = absl::AsciiStrToLower(
-      absl::StripPrefix(v1::RooflineVerdict_Name(verdict), "ROOFLINE_VERDICT_"));
+  std::string text = EnumText(*v1::RooflineVerdict_descriptor(), verdict);
   const char* join = verdict == v1::ROOFLINE_VERDICT_WELL_USED ? " " : "-";
   return absl::StrReplaceAll(text, {{"_", join}});
 }

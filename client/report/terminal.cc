@@ -201,4 +201,23 @@ void LiveLine::Clear() {
   shown_ = false;
 }
 
+ProgressMeter::ProgressMeter(bool quiet, std::chrono::seconds every, bool late)
+    : quiet_(quiet), every_(every) {
+  if (late) next_ = std::chrono::steady_clock::now() + every;
+}
+
+void ProgressMeter::Show(const std::string& text, bool always) {
+  if (quiet_) return;
+  if (IsInteractive()) return line_.Show(text);
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_ && !always) return;
+  next_ = now + every_;
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void AddLine(std::string& text, const std::string& title, const std::string& value, size_t width) {
+  if (value.empty()) return;
+  text += Dim(title + std::string(width - std::min(width, title.size()), ' ')) + value + "\n";
+}
+
 }  // namespace tune::client

@@ -3,6 +3,7 @@
 // where text leaves for a terminal.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// One line at the bottom of stderr, redrawn in place; cut to the terminal's width.
+// A line at the bottom of stderr, redrawn in place; cut to the terminal's width.
 class LiveLine {
  public:
   ~LiveLine() { Clear(); }
@@ -57,5 +58,27 @@ class LiveLine {
  private:
   bool shown_ = false;
 };
+
+// The progress of a command on stderr: a live line on a terminal, elsewhere a line now and then.
+class ProgressMeter {
+ public:
+  // Shows nothing if `quiet`. Plain lines are at least `every` apart; the first comes at once, or
+  // after that time if `late`.
+  explicit ProgressMeter(bool quiet, std::chrono::seconds every = std::chrono::seconds(5),
+                         bool late = false);
+  // Prints also a plain line that comes too early if `always`.
+  void Show(const std::string& text, bool always = false);
+  void Clear() { line_.Clear(); }
+
+ private:
+  const bool quiet_;
+  const std::chrono::seconds every_;
+  std::chrono::steady_clock::time_point next_;
+  LiveLine line_;
+};
+
+// Appends "title     value" to `text`, unless the value is empty.
+void AddLine(std::string& text, const std::string& title, const std::string& value,
+             size_t width = 10);
 
 }  // namespace tune::client
