@@ -18,7 +18,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/command.h"
-#include "client/cli/commands.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/manual.h"
 #include "client/cli/session.h"
@@ -33,69 +32,96 @@ namespace tune::client {
 namespace {
 
 constexpr char kSummary[] =
-    "Tunes and benchmarks GPU kernels.\n"
-    "Without a daemon, records and what was compiled are kept in $TUNE_STATE_DIR, else in\n"
-    "$XDG_STATE_HOME/tunectl, else in /var/lib/tunectl for root and in ~/.local/state/tunectl\n"
-    "for others. A daemon without --state-dir keeps them there, too.";
-constexpr char kFooter[] =
+    "Tune and benchmark GPU kernels.\n"
+    "Records and compiled kernels are stored in $TUNE_STATE_DIR, else in $XDG_STATE_HOME/tunectl,\n"
+    "else in /var/lib/tunectl for root and in ~/.local/state/tunectl for others; by a daemon in "
+    "its\n"
+    "--state-dir, if it has one.";
+constexpr char kExitCodes[] =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 no daemon at the address; 4 no config was ok;\n"
-    "5 the gate found a kernel slower; 6 the gate could not tell; 130 interrupted. With no daemon\n"
-    "running, tunectl does the work in its own process.";
+    "5 the gate found a kernel slower; 6 the gate could not decide; 130 interrupted. If no daemon\n"
+    "runs, tunectl does the work in its own process.";
 
-void AddGlobalFlags(CLI::App& app, Session& session) {
-  app.set_version_flag("--version", TUNE_VERSION);
-  app.add_option("--address", session.address,
-                 "Daemon: unix:/path or host:port (TLS); by default the host's, if one runs")
-      ->envname("TUNE_ADDRESS");
-  app.add_option("--daemon-user", session.daemon_user,
-                 "User, beside you and root, whose daemon is trusted at a unix socket")
-      ->envname("TUNE_DAEMON_USER");
-  app.add_option("--include-root", session.tools.include_roots,
-                 "NAME=DIR: a folder of headers that kernels may include from, by include_roots of "
-                 "their specs; without a daemon, which has a flag of its own. May be given several "
-                 "times")
-      ->type_name("NAME=DIR")
-      ->allow_extra_args(false);
-  app.add_option("--triton-python", session.tools.triton_python,
-                 "A Python that has Triton, where there is no daemon; else the first that is found")
-      ->envname("TUNE_TRITON_PYTHON");
-  app.add_option("--numpy-python", session.tools.numpy_python,
-                 "A Python that has NumPy, where there is no daemon; else the first that is found")
-      ->envname("TUNE_NUMPY_PYTHON");
-  app.add_option("--tls-ca", session.tls.ca, "CA certificates that vouch for the daemon (PEM)")
-      ->envname("TUNE_TLS_CA");
-  app.add_option("--tls-cert", session.tls.certificate, "Our certificate (PEM)")
-      ->envname("TUNE_TLS_CERT");
-  app.add_option("--tls-key", session.tls.key, "Our private key (PEM), which only we may read")
-      ->envname("TUNE_TLS_KEY");
-  app.add_option("--token-file", session.tls.token_file,
-                 "File with our token, which only we may read; by default the token in TUNE_TOKEN, "
-                 "or in ~/.config/tunectl/token")
-      ->envname("TUNE_TOKEN_FILE");
+std::vector<Flag> GlobalFlags(Session& session) {
+  return {
+      Flag("--address", &session.address,
+           "Daemon: unix:/path or host:port (TLS); by default the host's, if one runs")
+          .Env("TUNE_ADDRESS"),
+      Flag("--daemon-user", &session.daemon_user,
+           "User whose daemon is trusted at a unix socket, besides you and root")
+          .Env("TUNE_DAEMON_USER"),
+      Flag("--include-root", &session.tools.include_roots,
+           "Folder of headers that kernels may include from, by include_roots of their specs; "
+           "without a daemon, which has a flag of its own. May be given several times")
+          .Value("NAME=DIR")
+          .Repeated(),
+      Flag("--triton-python", &session.tools.triton_python,
+           "Python that has Triton, without a daemon; by default the first that is found")
+          .Env("TUNE_TRITON_PYTHON"),
+      Flag("--numpy-python", &session.tools.numpy_python,
+           "Python that has NumPy, without a daemon; by default the first that is found")
+          .Env("TUNE_NUMPY_PYTHON"),
+      Flag("--tls-ca", &session.tls.ca, "CA certificates that vouch for the daemon (PEM)")
+          .Env("TUNE_TLS_CA"),
+      Flag("--tls-cert", &session.tls.certificate, "Your certificate (PEM)").Env("TUNE_TLS_CERT"),
+      Flag("--tls-key", &session.tls.key, "Your private key (PEM), which only you may read")
+          .Env("TUNE_TLS_KEY"),
+      Flag("--token-file", &session.tls.token_file,
+           "File with your token, which only you may read; by default the token in TUNE_TOKEN, or "
+           "in ~/.config/tunectl/token")
+          .Env("TUNE_TOKEN_FILE")};
 }
 
-// Commands that have the dims of their kernel among their flags.
-constexpr absl::string_view kCommandsWithDims[] = {
-    "bench",      "best",         "compare",      "explain", "gate",
-    "history",    "history add",  "kernel check", "profile", "space count",
-    "space show", "space sample", "sweep"};
+// The program as a command: its verbs are the commands.
+Command TunectlCommand(const CLI::App& app, Session& session) {
+  return {.name = "tunectl",
+          .help = kSummary,
+          .notes = kExitCodes,
+          .flags = GlobalFlags(session),
+          .verbs = {SweepCommand(session),    BestCommand(session),     ExplainCommand(session),
+                    KernelCommand(session),   ImportCommand(),          SpaceCommand(session),
+                    DeviceCommand(session),   JobCommand(session),      TrialCommand(session),
+                    ProfileCommand(session),  RecordCommand(session),   RecordingCommand(session),
+                    StrategyCommand(session), ReportCommand(session),   BenchCommand(session),
+                    CompareCommand(session),  GateCommand(session),     BaselineCommand(session),
+                    HistoryCommand(session),  SnapshotCommand(session), ServerCommand(session),
+                    TokenCommand(session),    HelpCommand(app)}};
+}
 
-// The deepest command that the arguments name, if it is one of those.
-const CLI::App* CommandWithDims(const CLI::App& app, const std::vector<std::string>& arguments) {
-  const CLI::App* command = nullptr;
-  std::string path;
-  for (const std::string& argument : arguments) {
-    const std::vector<const CLI::App*> named =
-        (command == nullptr ? app : *command).get_subcommands([&](const CLI::App* subcommand) {
-          return subcommand->get_name() == argument;
-        });
-    if (named.empty() && command == nullptr) continue;  // before it: --address and its value
-    if (named.empty()) break;
-    absl::StrAppend(&path, command == nullptr ? "" : " ", argument);
-    command = named.front();
+// The parser of the commands, and what it was made of.
+struct Program {
+  explicit Program(Session& session) : commands(TunectlCommand(app, session)) {
+    app.formatter(HelpFormatter());
+    app.set_version_flag("--version", TUNE_VERSION, "Print the version");
+    Fill(app, session, commands);
   }
-  const auto& paths = kCommandsWithDims;
-  return std::find(std::begin(paths), std::end(paths), path) == std::end(paths) ? nullptr : command;
+  Program(const Program&) = delete;  // the parser's callbacks hold the addresses of its parts
+  Program& operator=(const Program&) = delete;
+
+  CLI::App app{kSummary, "tunectl"};
+  const Command commands;
+};
+
+// A command, and its parser.
+struct Named {
+  const CLI::App* app;
+  const Command* command;
+};
+
+// The deepest command that the arguments name.
+Named CommandIn(const Program& program, const std::vector<std::string>& arguments) {
+  Named named{&program.app, &program.commands};
+  for (const std::string& argument : arguments) {
+    const auto& verbs = named.command->verbs;
+    const auto verb = std::find_if(verbs.begin(), verbs.end(),
+                                   [&](const Command& one) { return one.name == argument; });
+    if (verb != verbs.end()) {
+      named = {named.app->get_subcommand(argument), &*verb};
+    } else if (named.command != &program.commands) {
+      break;  // else it comes before the command: --address and its value
+    }
+  }
+  return named;
 }
 
 std::set<std::string> LongNames(const CLI::App& app, const CLI::App& command) {
@@ -124,18 +150,19 @@ bool PrintSuggestion(const std::string& suggestion) {
   return !suggestion.empty();
 }
 
-int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
+int Parse(Program& program, Session& session, std::vector<std::string> arguments) {
+  CLI::App& app = program.app;
   const std::vector<std::string> given = arguments;
   session.json = std::find(given.begin(), given.end(), "--json") != given.end();
-  if (const CLI::App* command = CommandWithDims(app, arguments); command != nullptr) {
-    if (command->get_name() == "bench") {
+  if (const Named named = CommandIn(program, arguments); named.command->dims) {
+    if (named.command->name == "bench") {
       const auto of_benchmark = std::stable_partition(
           arguments.begin(), arguments.end(),
           [](const std::string& argument) { return !absl::StartsWith(argument, "--benchmark_"); });
       session.benchmark_flags.assign(of_benchmark, arguments.end());
       arguments.erase(of_benchmark, arguments.end());
     }
-    auto split = SplitDims(arguments, LongNames(app, *command));
+    auto split = SplitDims(arguments, LongNames(app, *named.app));
     if (!split.ok()) {
       session.Finish(split.status());
       return session.exit_code();
@@ -165,57 +192,31 @@ int Parse(CLI::App& app, Session& session, std::vector<std::string> arguments) {
   return session.exit_code();
 }
 
-void AddCommands(CLI::App& app, Session& session) {
-  app.formatter(HelpFormatter());
-  AddGlobalFlags(app, session);
-  app.require_subcommand(1);
-  app.footer(kFooter);
-  AddSweep(app, session);
-  Register(app, session, BestCommand(session));
-  Register(app, session, ExplainCommand(session));
-  Register(app, session, KernelCommand(session));
-  Register(app, session, ImportCommand());
-  Register(app, session, SpaceCommand(session));
-  AddDeviceMeasures(Register(app, session, DeviceCommand(session)), session);
-  AddJob(app, session);
-  Register(app, session, TrialCommand(session));
-  AddProfile(app, session);
-  Register(app, session, RecordCommand(session));
-  Register(app, session, RecordingCommand(session));
-  Register(app, session, StrategyCommand(session));
-  Register(app, session, ReportCommand(session));
-  AddBench(app, session);
-  AddCompare(app, session);
-  AddGate(app, session);
-  Register(app, session, BaselineCommand(session));
-  Register(app, session, HistoryCommand(session));
-  Register(app, session, SnapshotCommand(session));
-  Register(app, session, ServerCommand(session));
-  Register(app, session, TokenCommand(session));
-  AddManual(app);
+void AddNamesBesideDims(const CLI::App& root, const CLI::App& app, const Command& command,
+                        std::set<std::string>& names) {
+  if (command.dims) names.merge(LongNames(root, app));
+  for (const Command& verb : command.verbs) {
+    AddNamesBesideDims(root, *app.get_subcommand(verb.name), verb, names);
+  }
 }
 
 }  // namespace
 
 std::set<std::string> FlagsBesideDims() {
-  CLI::App app;
   Session session({});
-  AddCommands(app, session);
+  const Program program(session);
   std::set<std::string> flags;
-  for (absl::string_view path : kCommandsWithDims) {
-    flags.merge(LongNames(app, *CommandWithDims(app, absl::StrSplit(path, ' '))));
-  }
+  AddNamesBesideDims(program.app, program.app, program.commands, flags);
   return flags;
 }
 
 int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
-  // What a reader pipes into `head` must not end a sweep with a signal.
+  // A closed pipe, as of `head`, must not end a sweep with a signal.
   std::signal(SIGPIPE, SIG_IGN);
   OutputFilter filter;
-  CLI::App app(kSummary, "tunectl");
   Session session(std::move(embedded));
-  AddCommands(app, session);
-  const int code = Parse(app, session, std::vector<std::string>(argv + 1, argv + argc));
+  Program program(session);
+  const int code = Parse(program, session, std::vector<std::string>(argv + 1, argv + argc));
   const int error = filter.Flush();
   if (error == 0) return code;
   std::fprintf(stderr, "tunectl: cannot write standard output: %s\n", std::strerror(error));

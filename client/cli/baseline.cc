@@ -10,14 +10,13 @@
 #include "client/cli/command.h"
 #include "client/cli/kernel_set.h"
 #include "client/report/format.h"
-#include "client/report/terminal.h"
 #include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-// A call is made once it has so much: with another kernel of at most 1 MiB it is below what the
-// server takes.
+// Bytes of kernels after which a call is made: with another kernel of at most 1 MiB it is below the
+// server's limit.
 constexpr size_t kPieceBytes = 2 << 20;
 
 struct BaselineFlags {
@@ -25,21 +24,16 @@ struct BaselineFlags {
   std::string from = ".";
   std::string folder = "kernels";
   std::vector<std::string> kernels;
-  bool json = false;
 };
 
-template <typename Response>
-void Print(const Response& response, bool json) {
-  if (json) {
-    PrintJsonList("baselines", response.kernels());
-    return;
-  }
-  Table table({"baseline", "kernel", "hash", "from", "set"});
-  for (const v1::BaselineKernel& kernel : response.kernels()) {
-    table.Add({kernel.baseline(), kernel.kernel_name(), kernel.kernel_hash().substr(0, 12),
-               kernel.label().substr(0, 40), TimeText(kernel.set_unix_ms())});
-  }
-  std::fputs(table.Text().c_str(), stdout);
+template <typename Kernels>
+absl::Status PrintKernels(const Session& session, const Kernels& kernels) {
+  const auto row = [](const v1::BaselineKernel& kernel) -> Cells {
+    return {kernel.baseline(), kernel.kernel_name(), kernel.kernel_hash().substr(0, 12),
+            kernel.label().substr(0, 40), TimeText(kernel.set_unix_ms())};
+  };
+  return PrintList(session, "baselines", kernels, {"baseline", "kernel", "hash", "from", "set"},
+                   row);
 }
 
 absl::Status Set(Session& session, const BaselineFlags& flags) {
@@ -64,37 +58,33 @@ absl::Status Set(Session& session, const BaselineFlags& flags) {
     stored.MergeFrom(response);
     request.clear_kernels();
   }
-  Print(stored, flags.json);
-  return absl::OkStatus();
+  return PrintKernels(session, stored.kernels());
 }
 
-absl::Status List(Session& session, bool json) {
+absl::Status List(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListBaselinesResponse response,
                    Call(session.Connect(Need::kRead), &v1::GateService::Stub::ListBaselines, {}));
-  Print(response, json);
-  return absl::OkStatus();
+  return PrintKernels(session, response.kernels());
 }
 
 }  // namespace
 
 Command BaselineCommand(Session& session) {
   const auto flags = std::make_shared<BaselineFlags>();
-  return {
-      .name = "baseline",
-      .help = "Kernels kept under a name, to gate against",
-      .verbs = {
-          {.name = "set",
-           .help = "Keep the kernels of a revision",
-           .flags = {Flag("NAME", &flags->name, "Of the baseline").Required(),
-                     Flag("--from", &flags->from, "Git revision, folder or .textproto file"),
-                     Flag("--folder", &flags->folder, "Where a revision keeps its kernels"),
-                     Flag("--kernels", &flags->kernels, "Only these, separated by commas").Commas(),
-                     Flag("--json", &flags->json, kJsonHelp)},
-           .run = [&session, flags] { return Set(session, *flags); }},
-          {.name = "list",
-           .help = "The baselines there are",
-           .flags = {Flag("--json", &flags->json, kJsonHelp)},
-           .run = [&session, flags] { return List(session, flags->json); }}}};
+  return {.name = "baseline",
+          .help = "Kernels stored under a name, to gate against",
+          .verbs = {
+              {.name = "set",
+               .help = "Store the kernels of a revision",
+               .json = kJsonHelp,
+               .flags = {Flag("NAME", &flags->name, "Name of the baseline").Required(),
+                         Flag("--from", &flags->from, "Git revision, folder or .textproto file"),
+                         Flag("--folder", &flags->folder, kFolderHelp),
+                         Flag("--kernels", &flags->kernels, kKernelsHelp).Commas()},
+               .run = [&session, flags] { return Set(session, *flags); }},
+              {.name = "list", .help = "List the baselines", .json = kJsonHelp, .run = [&session] {
+                 return List(session);
+               }}}};
 }
 
 }  // namespace tune::client

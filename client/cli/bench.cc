@@ -17,14 +17,9 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "client/cli/benchmark_run.h"
-#include "client/cli/call.h"
-#include "client/cli/commands.h"
+#include "client/cli/command.h"
 #include "client/cli/config_flag.h"
-#include "client/cli/dim_flags.h"
 #include "client/cli/job_follow.h"
-#include "client/cli/kernel_choice.h"
-#include "client/cli/kernel_files.h"
-#include "client/cli/kernel_help.h"
 #include "client/cli/waiting_note.h"
 #include "client/report/format.h"
 #include "tune/v1/bench.grpc.pb.h"
@@ -34,21 +29,16 @@ namespace tune::client {
 namespace {
 
 struct BenchFlags {
-  std::vector<std::string> kernels;
-  std::vector<std::string> more_kernels;
+  ProblemFlags problem{.kernel = {.several = true}};
   std::vector<std::string> configs;
-  std::string dtype;
-  std::string device;
   uint32_t samples = 100;
   double seconds_max = 10;
-  uint64_t seed = 1;
   bool best = false;
   bool plain = false;
-  bool warm = false;
   bool detach = false;
 };
 
-// What one case measures and how it is called.
+// A case of Google Benchmark: its name and the measurement that it asks for.
 struct BenchCase {
   std::string name;
   v1::SubmitBenchRequest request;
@@ -86,33 +76,21 @@ std::string CaseName(const std::string& kernel, const std::map<std::string, int6
 }
 
 absl::Status Bench::MakeCases() {
+  const std::string& dtype = flags_.problem.dtype;
   ASSIGN_OR_RETURN(const auto dims, ParseDims(session_.dims));
   v1::SubmitBenchRequest common;
-  common.mutable_dims()->insert(dims.begin(), dims.end());
-  common.set_dtype(flags_.dtype);
-  common.set_device(flags_.device);
+  RETURN_IF_ERROR(SetMeasured(session_, flags_.problem, common));
   common.set_samples(flags_.samples);
   common.set_seconds_max(flags_.seconds_max);
-  common.set_seed(flags_.seed);
-  common.set_cache_mode(flags_.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
-
-  std::vector<std::string> chosen = flags_.kernels;
-  chosen.insert(chosen.end(), flags_.more_kernels.begin(), flags_.more_kernels.end());
   std::vector<std::pair<std::string, v1::SubmitBenchRequest>> kernels;
-  for (const std::string& kernel : chosen) {
-    if (!IsSpecPath(kernel)) {
-      kernels.emplace_back(kernel, common);
-      kernels.back().second.set_kernel_name(kernel);
-      continue;
-    }
-    ASSIGN_OR_RETURN(auto files, ReadKernelFiles(kernel));
-    kernels.emplace_back(files.spec.name(), common);
-    *kernels.back().second.mutable_kernel_source() = std::move(files.source);
+  for (const std::string& kernel : flags_.problem.kernel.All()) {
+    kernels.emplace_back("", common);
+    ASSIGN_OR_RETURN(kernels.back().first, SetKernel(kernel, kernels.back().second));
   }
   const bool neither = flags_.configs.empty() && !flags_.plain;
   for (const auto& [kernel, request] : kernels) {
     const auto add = [&](const std::string& which) -> v1::SubmitBenchRequest& {
-      cases_.push_back({CaseName(kernel, dims, flags_.dtype, which), request});
+      cases_.push_back({CaseName(kernel, dims, dtype, which), request});
       return cases_.back().request;
     };
     if (flags_.plain) add("default");
@@ -124,10 +102,10 @@ absl::Status Bench::MakeCases() {
   return absl::OkStatus();
 }
 
-// What Google Benchmark prints above the results and keeps in its JSON.
+// Adds the device to the context, which Google Benchmark prints above the results and in its JSON.
 absl::Status Bench::AddContext() {
   v1::GetDeviceRequest request;
-  request.set_id(flags_.device);
+  request.set_id(flags_.problem.device);
   ASSIGN_OR_RETURN(const v1::Device device,
                    Call(connection_, &v1::DeviceService::Stub::GetDevice, request));
   benchmark::AddCustomContext("device", Printable(device.name()));
@@ -136,7 +114,7 @@ absl::Status Bench::AddContext() {
   benchmark::AddCustomContext("driver", Printable(device.driver()));
   benchmark::AddCustomContext("compiler", Printable(device.compiler()));
   benchmark::AddCustomContext("clock", ToText(device.clock()));
-  benchmark::AddCustomContext("cache", flags_.warm ? "warm" : "cold");
+  benchmark::AddCustomContext("cache", flags_.problem.warm ? "warm" : "cold");
   return absl::OkStatus();
 }
 
@@ -145,7 +123,7 @@ absl::Status Bench::SubmitAll() {
   RETURN_IF_ERROR(CheckDetach(*connection_));
   for (const BenchCase& item : cases_) {
     ASSIGN_OR_RETURN(const v1::Job job, SubmitCase(item));
-    RETURN_IF_ERROR(PrintDetached(job, session_.json));
+    RETURN_IF_ERROR(PrintDetached(session_, job));
   }
   return absl::OkStatus();
 }
@@ -205,7 +183,7 @@ void Bench::Measure(const BenchCase& item, benchmark::State& state) {
 }
 
 absl::Status Bench::Run() {
-  if (flags_.kernels.empty() && flags_.more_kernels.empty()) {
+  if (flags_.problem.kernel.All().empty()) {
     return absl::InvalidArgumentError(
         "name kernels, of the catalogue or your own: 'tunectl bench softmax my/kernel.textproto'");
   }
@@ -247,44 +225,31 @@ absl::Status Bench::Run() {
 
 }  // namespace
 
-void AddBench(CLI::App& app, Session& session) {
+Command BenchCommand(Session& session) {
   auto flags = std::make_shared<BenchFlags>();
-  CLI::App* bench = app.add_subcommand(
-      "bench",
-      "Run configs as Google Benchmark cases, timed by the device. Each repetition is a fresh "
-      "process.\nAll --benchmark_... flags work, with '=' before the value. Examples:\n"
-      "  tunectl bench softmax --rows 8192 --cols 4096 --best --default\n"
-      "  tunectl bench attention --config 'BLOCK_M=64 BLOCK_N=64' --benchmark_repetitions=5\n"
-      "  tunectl bench rope --benchmark_out=rope.json --benchmark_out_format=json");
-  const auto help = std::make_shared<KernelHelp>(*bench);
-  bench->add_option("KERNEL", flags->kernels, kKernelHelp);
-  bench->add_option("--kernel", flags->more_kernels, kKernelFlagHelp)->allow_extra_args(false);
-  bench->add_option("--config", flags->configs,
-                    "PARAM=VALUE, separated by spaces or commas; the others take their defaults; "
-                    "may be given again");
-  bench->add_flag("--best", flags->best, "The best known config; this is the default");
-  bench->add_flag("--default", flags->plain, "The spec's default config");
-  bench->add_option("--dtype", flags->dtype, "Data type; by default the spec's first");
-  bench->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu, or any");
-  bench->add_option("--samples", flags->samples, "Timed launches of a repetition")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  bench->add_option("--seconds", flags->seconds_max, "At most so much kernel time a repetition")
-      ->check(CLI::Range(0.001, 300.0))
-      ->capture_default_str();
-  bench->add_option("--seed", flags->seed, "Seed of the inputs")
-      ->check(RefuseMinus)
-      ->capture_default_str();
-  bench->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
-  bench->add_flag("--detach", flags->detach,
-                  "Queue each case and return; `tunectl job wait --json` prints its result");
-  bench->callback([&session, flags, help] {
-    const auto& kernels = flags->kernels.empty() ? flags->more_kernels : flags->kernels;
-    const absl::Status status = help->asked()
-                                    ? help->Print(session, kernels.empty() ? "" : kernels.front())
-                                    : Bench(session, *flags).Run();
-    if (!status.ok()) session.Finish(status);
-  });
+  return {
+      .name = "bench",
+      .help = "Run configs as Google Benchmark cases, timed by the device",
+      .examples = {"tunectl bench softmax --rows 8192 --cols 4096 --best --default",
+                   "tunectl bench attention --config 'BLOCK_M=64 BLOCK_N=64' "
+                   "--benchmark_repetitions=5",
+                   "tunectl bench rope --benchmark_out=rope.json --benchmark_out_format=json"},
+      .notes =
+          "Each repetition is a fresh process. All --benchmark_... flags work, with '=' before "
+          "the value.",
+      .kernel = &flags->problem.kernel,
+      .dims = true,
+      .flags = Joined(
+          {Flag("--config", &flags->configs, kConfigHelp),
+           Flag("--best", &flags->best, "Run the best known config, which is the default"),
+           Flag("--default", &flags->plain, "Run the spec's default config"),
+           Flag("--samples", &flags->samples, "Timed launches of a repetition").Range(1, 10000),
+           Flag("--seconds", &flags->seconds_max, "Maximum kernel time of a repetition, in seconds")
+               .Range(0.001, 300),
+           Flag("--detach", &flags->detach,
+                "Queue each case and return; `tunectl job wait --json` prints its result")},
+          MeasuredFlags(flags->problem)),
+      .run = [&session, flags] { return Bench(session, *flags).Run(); }};
 }
 
 }  // namespace tune::client

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl best KERNEL
+// tunectl best KERNEL, tunectl explain KERNEL
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
-#include "client/cli/expectation.h"
-#include "client/cli/question.h"
+#include "client/cli/problem_flags.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -19,11 +25,82 @@
 namespace tune::client {
 namespace {
 
+// An interval that reaches so far says nothing (tuner/sweep/winner.h).
+constexpr double kNoisyLoss = 0.2;
+
+using Sizes = google::protobuf::RepeatedField<int64_t>;
+
+std::string Shapes(int count) {
+  return absl::StrCat(count, count == 1 ? " tuned shape" : " tuned shapes");
+}
+
+// "loses 1.2 % of the best there would be; nine of ten times 0.0 to 6.1 %; by 5 tuned shapes".
+std::string ExpectationText(const v1::Expectation& expectation) {
+  const int count = expectation.neighbours_size();
+  const std::string high = PercentText(expectation.loss_high());
+  const std::string loss =
+      fmt::format("loses {} against the best there would be; nine of ten times {} to {}",
+                  PercentText(expectation.loss()), PercentText(expectation.loss_low()), high);
+  switch (expectation.basis()) {
+    case v1::BASIS_MEASURED:
+      if (expectation.loss_high() > kNoisyLoss) {
+        return absl::StrCat("may lose up to ", high,
+                            ": measured here, but the host was too noisy to tell");
+      }
+      return absl::StrCat("loses nothing: measured here, to ", high);
+    case v1::BASIS_NEIGHBOURS:
+      return absl::StrCat(loss, "; by ", Shapes(count));
+    case v1::BASIS_SIBLING:
+      return absl::StrCat(loss, "; by ", Shapes(count), " of another device");
+    default:
+      return "unknown: nothing was measured that says anything";
+  }
+}
+
+// The reason of an answer, which begins with the match unless that is a default's: "default: no
+// record of softmax".
+std::string ReasonText(const v1::LookupResponse& answer) {
+  const absl::string_view name = absl::StripPrefix(v1::Match_Name(answer.match()), "MATCH_");
+  const std::string match = absl::StrReplaceAll(absl::AsciiStrToLower(name), {{"_", " "}});
+  if (absl::StartsWith(answer.reason(), match)) return answer.reason();
+  return absl::StrCat(match, ": ", answer.reason());
+}
+
+// A line for each tuned shape that speaks for the config: "seq=4096 heads=16  weight 62 %  loses
+// 0.3 % there".
+std::vector<std::string> NeighbourLines(const v1::Expectation& expectation) {
+  std::vector<std::string> lines;
+  for (const v1::Neighbour& neighbour : expectation.neighbours()) {
+    const std::string dims =
+        absl::StrJoin(neighbour.dims(), " ", [](std::string* out, const v1::DimValue& dim) {
+          absl::StrAppend(out, dim.name(), "=", dim.value());
+        });
+    lines.push_back(fmt::format("{:<32}weight {:.0f} %, loses {} there", dims,
+                                100 * neighbour.weight(), PercentText(neighbour.loss())));
+  }
+  return lines;
+}
+
+// "grid 128x1x1, block 256x1x1, 4096 B shared", a line for each launch.
+std::vector<std::string> LaunchLines(const v1::LookupResponse& answer) {
+  std::vector<std::string> lines;
+  for (const v1::LaunchStep& step : answer.launches()) {
+    std::string line = absl::StrCat("grid ", absl::StrJoin(step.grid(), "x"), ", block ",
+                                    absl::StrJoin(step.block(), "x"));
+    const Sizes& cluster = step.cluster();
+    if (std::any_of(cluster.begin(), cluster.end(), [](int64_t size) { return size > 1; })) {
+      absl::StrAppend(&line, ", cluster ", absl::StrJoin(cluster, "x"));
+    }
+    if (step.shared_bytes() > 0) absl::StrAppend(&line, ", ", step.shared_bytes(), " B shared");
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 struct BestFlags {
-  QuestionFlags question;
+  ProblemFlags question;
   bool require_exact = false;
   bool record_miss = false;
-  bool json = false;
 };
 
 // Under which conditions the winner was confirmed, as far as the device tells.
@@ -83,10 +160,10 @@ void PrintRecord(const v1::Record& record) {
               record.resources().binary_sha256().substr(0, 12).c_str());
 }
 
-void Print(const v1::LookupResponse& response) {
+void PrintAnswer(const v1::LookupResponse& response) {
   std::printf("%s\n", Bold(ToText(response.config())).c_str());
   std::printf("%-10s%s\n", "match", ReasonText(response).c_str());
-  std::printf("%-10s%s\n", "expected", ToText(response.expectation()).c_str());
+  std::printf("%-10s%s\n", "expected", ExpectationText(response.expectation()).c_str());
   for (const std::string& launch : LaunchLines(response)) {
     std::printf("%-10s%s\n", "launch", launch.c_str());
   }
@@ -117,7 +194,7 @@ absl::Status RecordMiss(Connection* connection, const v1::LookupRequest& questio
   return absl::OkStatus();
 }
 
-absl::Status Run(Session& session, const BestFlags& flags) {
+absl::Status Best(Session& session, const BestFlags& flags) {
   ASSIGN_OR_RETURN(auto request, MakeQuestion<v1::LookupRequest>(session, flags.question));
   ASSIGN_OR_RETURN(Connection* const connection,
                    session.Connect(flags.record_miss ? Need::kAll : Need::kRead));
@@ -125,7 +202,73 @@ absl::Status Run(Session& session, const BestFlags& flags) {
   request.set_require_exact(flags.require_exact);
   ASSIGN_OR_RETURN(const v1::LookupResponse response,
                    Call(connection, &v1::RecordService::Stub::Lookup, request));
-  return PrintResult(response, flags.json, Print);
+  return Print(session, response, PrintAnswer);
+}
+
+struct ExplainFlags {
+  ProblemFlags question;
+  uint32_t limit = 5;
+};
+
+// The fields in which a record differs from the question.
+std::vector<std::string> BlockedBy(const v1::Candidate& candidate) {
+  std::vector<std::string> names;
+  for (const v1::KeyField& field : candidate.fields()) {
+    if (field.verdict() == "differs") names.push_back(field.name());
+  }
+  if (!candidate.config_is_valid()) names.push_back("config");
+  return names;
+}
+
+std::string MarkOf(const v1::Candidate& candidate) {
+  if (candidate.answers()) return Bold("answers");
+  const std::vector<std::string> blocked = BlockedBy(candidate);
+  return blocked.empty() ? "farther" : "differs in " + absl::StrJoin(blocked, ", ");
+}
+
+void PrintCandidate(const v1::Candidate& candidate) {
+  const std::string record = candidate.record_id() == 0
+                                 ? "shipped record"
+                                 : absl::StrCat("record ", candidate.record_id());
+  std::printf("%s: %s\n", record.c_str(), MarkOf(candidate).c_str());
+  for (const v1::KeyField& field : candidate.fields()) {
+    const std::string there = field.verdict() == "same" ? ""
+                              : field.there().empty()   ? "  the record has none"
+                                                        : "  the record's " + field.there();
+    std::printf("    %-12s%s (%s) = %s%s\n", field.verdict().c_str(), field.name().c_str(),
+                field.rule().c_str(), field.asked().empty() ? "not known" : field.asked().c_str(),
+                there.c_str());
+  }
+  if (!candidate.config_is_valid()) {
+    std::printf("    differs     config: not valid for this problem\n");
+  }
+}
+
+void PrintExplained(const v1::ExplainResponse& response) {
+  const v1::LookupResponse& answer = response.answer();
+  std::printf("%s\n", Bold(ToText(answer.config(), {})).c_str());
+  std::printf("%-10s%s on %s (%s)\n", "asked", ToText(response.problem()).c_str(),
+              response.device_name().empty() ? "this host" : response.device_name().c_str(),
+              response.target().c_str());
+  std::printf("%-10s%s\n", "match", ReasonText(answer).c_str());
+  std::printf("%-10s%s\n", "expected", ExpectationText(answer.expectation()).c_str());
+  for (const std::string& line : NeighbourLines(answer.expectation())) {
+    std::printf("    %s\n", line.c_str());
+  }
+  for (const v1::Candidate& candidate : response.candidates()) PrintCandidate(candidate);
+  if (response.candidates().empty()) {
+    std::fputs("no record of this kernel yet; try: tunectl sweep\n", stderr);
+  }
+}
+
+absl::Status Explain(Session& session, const ExplainFlags& flags) {
+  v1::ExplainRequest request;
+  request.set_most(flags.limit);
+  ASSIGN_OR_RETURN(*request.mutable_question(),
+                   MakeQuestion<v1::LookupRequest>(session, flags.question));
+  ASSIGN_OR_RETURN(const v1::ExplainResponse response,
+                   Call(session.Connect(Need::kRead), &v1::RecordService::Stub::Explain, request));
+  return Print(session, response, PrintExplained);
 }
 
 }  // namespace
@@ -134,20 +277,37 @@ Command BestCommand(Session& session) {
   const auto flags = std::make_shared<BestFlags>();
   return {
       .name = "best",
-      .help =
-          "The best known config for a problem, and why it is the answer.\nExamples:\n"
-          "  tunectl best softmax --rows 8192 --cols 4096\n"
-          "  tunectl best attention --seq 4096 --device 'NVIDIA H200' --json",
+      .help = "Print the best known config for a problem, and why it is the answer",
+      .examples = {"tunectl best softmax --rows 8192 --cols 4096",
+                   "tunectl best attention --seq 4096 --device 'NVIDIA H200' --json"},
       .kernel = &flags->question.kernel,
-      .kernel_help = true,
-      .flags = {Flag("--dtype", &flags->question.dtype, kDtypeHelp),
-                Flag("--device", &flags->question.device, kQuestionDeviceHelp),
-                Flag("--require-exact", &flags->require_exact,
-                     "Fail unless this very problem was tuned on this device"),
-                Flag("--record-miss", &flags->record_miss,
-                     "Have the daemon tune this problem in the background, unless it was tuned"),
-                Flag("--json", &flags->json, kJsonHelp)},
-      .run = [&session, flags] { return Run(session, *flags); }};
+      .dims = true,
+      .json = kJsonHelp,
+      .flags = Joined(QuestionFlags(flags->question),
+                      {Flag("--require-exact", &flags->require_exact,
+                            "Fail unless this very problem was tuned on this device"),
+                       Flag("--record-miss", &flags->record_miss,
+                            "Have the daemon tune this problem in the background, unless it was "
+                            "tuned")}),
+      .run = [&session, flags] { return Best(session, *flags); }};
+}
+
+Command ExplainCommand(Session& session) {
+  const auto flags = std::make_shared<ExplainFlags>();
+  return {.name = "explain",
+          .help =
+              "Compare a problem with the nearest records, field by field: why `tunectl best` "
+              "answers as it does",
+          .examples = {"tunectl explain softmax --rows 8192 --cols 5000",
+                       "tunectl explain attention --seq 4096 --device 'NVIDIA H200' --json"},
+          .kernel = &flags->question.kernel,
+          .dims = true,
+          .json = kJsonHelp,
+          .flags = Joined(QuestionFlags(flags->question),
+                          {Flag("--at-most", &flags->limit,
+                                "Maximum number of records to compare, nearest first")
+                               .Range(1, 1000)}),
+          .run = [&session, flags] { return Explain(session, *flags); }};
 }
 
 }  // namespace tune::client

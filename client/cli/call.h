@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a command to its server: context, deadline, stub and status in one expression.
+// Calls of commands to their server: context, deadline, stub and status in one expression.
 //
 //   ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
 //                    Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
@@ -64,7 +64,7 @@ absl::StatusOr<Response> CallPages(const absl::StatusOr<Connection*>& connection
   return all;
 }
 
-// The same of a method that answers with a stream: `each` gets every message of it.
+// Calls a method that answers with a stream, and each(message) for every message of it.
 template <typename Stub, typename Request, typename Message, typename Each>
 absl::Status CallStream(const absl::StatusOr<Connection*>& connection,
                         std::unique_ptr<grpc::ClientReader<Message>> (Stub::*method)(

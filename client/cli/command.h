@@ -5,13 +5,14 @@
 //   Command ListCommand(Session& session) {
 //     const auto flags = std::make_shared<ListFlags>();
 //     return {.name = "list",
-//             .help = "Jobs, newest first",
-//             .flags = {Flag("--limit", &flags->limit, "Maximum number to list").Range(1, 1000),
-//                       Flag("--json", &flags->json, kJsonHelp)},
+//             .help = "List jobs, newest first",
+//             .json = kJsonHelp,
+//             .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, 1000)},
 //             .run = [&session, flags] { return List(session, *flags); }};
 //   }
 //
-// `run` holds what the flags are parsed into.
+// `run` holds what the flags are parsed into. A flag of all commands is added in AddFlags of
+// command.cc, or, if it comes before the command, in TunectlCommand of app.cc.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "client/cli/kernel_choice.h"
+#include "client/cli/problem_flags.h"
 #include "client/cli/session.h"
 
 namespace CLI {
@@ -33,26 +35,37 @@ class App;
 namespace tune::client {
 
 inline constexpr char kJsonHelp[] = "Print JSON";
+inline constexpr char kLimitHelp[] = "Maximum number to list";
 inline constexpr char kDtypeHelp[] = "Data type; by default the spec's first";
+inline constexpr char kDeviceHelp[] =
+    "Device id, such as cuda:0 or cpu; by default the first GPU, else the CPU; any: the first free "
+    "device of the default kind";
+inline constexpr char kWarmHelp[] = "Leave the cache warm between samples";
+inline constexpr char kFolderHelp[] = "Folder of the kernels in a revision";
+inline constexpr char kKernelsHelp[] = "Names of the kernels, separated by commas; by default all";
 
-// One flag ("--limit", "-n,--count") or one argument ("KERNEL"). A number or text that `target`
+// A flag ("--limit", "-n,--count") or an argument ("KERNEL"). A number or text that `target`
 // holds before the parse is the default that the help names.
 struct Flag {
   using Target = std::variant<bool*, std::string*, std::vector<std::string>*, std::vector<int64_t>*,
-                              uint32_t*, uint64_t*, int64_t*>;
+                              uint32_t*, uint64_t*, int64_t*, double*, std::optional<double>*>;
 
   Flag(std::string name, Target target, std::string help);
 
   Flag& Required();
-  Flag& Range(int64_t least, int64_t most);
+  Flag& Range(double least, double most);
   Flag& OneOf(std::vector<std::string> values);
   // A list: with commas between its values, at most so many.
   Flag& Commas(int values_max = 0);
   // A list: one value each time that the flag is given.
   Flag& Repeated();
-  // Another flag of the command, above this one.
+  // Another flag of the command.
   Flag& Needs(std::string other);
   Flag& NotWith(std::string other);
+  // The value's name in the help: "DAYS".
+  Flag& Value(std::string value);
+  // A variable that gives the value if the flag does not.
+  Flag& Env(std::string variable);
 
   std::string name;
   Target target;
@@ -61,49 +74,66 @@ struct Flag {
   bool commas = false;
   bool repeated = false;
   int values_max = 0;
-  std::optional<std::pair<int64_t, int64_t>> range;
+  std::optional<std::pair<double, double>> range;
   std::vector<std::string> choices;
   std::string needs;
   std::string not_with;
+  std::string value;
+  std::string env;
 };
 
 struct Command {
   std::string name;
-  std::string help;
+  std::string help;  // one line
+  // Command lines, shown under the flags of the command's own help.
+  std::vector<std::string> examples;
+  // Text after the examples.
+  std::string notes;
   // Adds KERNEL and --kernel, before the other flags.
   KernelChoice* kernel = nullptr;
-  // --help with a kernel also lists its dims.
-  bool kernel_help = false;
+  // Further flags are dims, for Session::dims. With `kernel`, --help lists those of the kernel.
+  bool dims = false;
+  // The help of --json, which sets Session::json; empty: the command prints no JSON.
+  std::string json;
   std::vector<Flag> flags;
   // Empty: the command is only its verbs.
   std::function<absl::Status()> run;
   std::vector<Command> verbs;
 };
 
+// --dtype and --device, of best and explain.
+std::vector<Flag> QuestionFlags(ProblemFlags& problem);
+// --dtype, --device, --seed and --warm, of commands that measure.
+std::vector<Flag> MeasuredFlags(ProblemFlags& problem);
 // `flags`, then `more`: for flags that several commands have.
 std::vector<Flag> Joined(std::vector<Flag> flags, const std::vector<Flag>& more);
 
-// Adds the command with its verbs to `parent`. An error that it returns becomes the session's.
-CLI::App& Register(CLI::App& parent, Session& session, Command command);
+// Adds the command's flags, verbs and callback to `app`. An error that it returns becomes the
+// session's.
+void Fill(CLI::App& app, Session& session, const Command& command);
 
-// The commands, one file each; commands.h has those that still talk to CLI11.
-Command BaselineCommand(Session& session);      // baseline set|list
-Command BestCommand(Session& session);          // best KERNEL
-Command DeviceCommand(Session& session);        // device list|show|retry
-Command ExplainCommand(Session& session);       // explain KERNEL
-Command FusionReportCommand(Session& session);  // report fusion
-Command HistoryCommand(Session& session);       // history KERNEL, history add
-Command ImportCommand();                        // import SCRIPT
-Command KernelCommand(Session& session);        // kernel list|show|check
-Command KernelNewCommand();                     // kernel new
-Command RecordCommand(Session& session);        // record list
-Command RecordingCommand(Session& session);     // recording show|convert|from-sweep|spec
-Command ReportCommand(Session& session);        // report roofline|sweep|compare
-Command ServerCommand(Session& session);        // server status, server cache clear
-Command SnapshotCommand(Session& session);      // snapshot list|show|diff|pin|...
-Command SpaceCommand(Session& session);         // space count|show|sample
-Command StrategyCommand(Session& session);      // strategy list|compare
-Command TokenCommand(Session& session);         // token create|list|revoke
-Command TrialCommand(Session& session);         // trial list
+// The commands, one file each.
+Command BaselineCommand(Session& session);   // baseline set|list
+Command BenchCommand(Session& session);      // bench KERNEL...
+Command BestCommand(Session& session);       // best KERNEL
+Command CompareCommand(Session& session);    // compare KERNEL..., compare list|show
+Command DeviceCommand(Session& session);     // device list|show|retry|ceilings|calibrate
+Command ExplainCommand(Session& session);    // explain KERNEL
+Command GateCommand(Session& session);       // gate
+Command HistoryCommand(Session& session);    // history KERNEL, history add
+Command ImportCommand();                     // import SCRIPT
+Command JobCommand(Session& session);        // job list|watch|wait|cancel|prune
+Command KernelCommand(Session& session);     // kernel list|show|check|new
+Command ProfileCommand(Session& session);    // profile KERNEL
+Command RecordCommand(Session& session);     // record list
+Command RecordingCommand(Session& session);  // recording show|convert|from-sweep|spec
+Command ReportCommand(Session& session);     // report roofline|sweep|compare|fusion
+Command ServerCommand(Session& session);     // server status, server cache clear
+Command SnapshotCommand(Session& session);   // snapshot list|show|diff|pin|...
+Command SpaceCommand(Session& session);      // space count|show|sample
+Command StrategyCommand(Session& session);   // strategy list|compare
+Command SweepCommand(Session& session);      // sweep KERNEL
+Command TokenCommand(Session& session);      // token create|list|revoke
+Command TrialCommand(Session& session);      // trial list
 
 }  // namespace tune::client

@@ -9,7 +9,12 @@
 
 namespace tune::client {
 
-// "BLOCK=128 KEEP=regs", with spaces or commas between. INVALID_ARGUMENT shows how it is written.
+inline constexpr char kConfigHelp[] =
+    "PARAM=VALUE, separated by spaces or commas; the other params take their defaults; may be "
+    "given "
+    "several times";
+
+// Parses "BLOCK=128 KEEP=regs", with spaces or commas between. INVALID_ARGUMENT shows the form.
 absl::StatusOr<v1::Config> ParseConfig(const std::string& text);
 
 }  // namespace tune::client

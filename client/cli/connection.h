@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tunectl reaches a server: the daemon it was told of, else the host's, else one of its own.
+// How tunectl reaches a server: the daemon at --address, else the host's, else one in this process.
 #pragma once
 
 #include <functional>
@@ -21,21 +21,21 @@ class EmbeddedServer {
 
 using StartEmbedded = std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>()>;
 
-// What a command needs of a server in its own process. A daemon has it all.
+// The parts of a server in its own process that a command needs. A daemon has all of them.
 enum class Need {
   kAll,      // devices, and a store to write to: one process at a time
   kRead,     // what is stored, whoever is writing
   kKernels,  // the catalogue, compilers, spaces: no store
 };
 
-// What the server in this process compiles with; of a daemon its operator decides.
+// The tools of the server in this process; those of a daemon are set by its operator.
 struct HostTools {
   std::vector<std::string> include_roots;  // NAME=DIR, as tunerd's flag
   std::string triton_python;               // empty: the first that is found; as tunerd's flag
   std::string numpy_python;                // the same
 };
 
-// What tunectl can start in its own process.
+// The servers that tunectl can start in its own process.
 struct EmbeddedServers {
   std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>(Need, const HostTools& tools)>
       daemon;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kTriesMax = 16;  // openat2 gives up when somebody renames folders meanwhile
 
-// Where the kernel is older than 5.6, or a sandbox hides openat2: follows no link at all.
+// The fallback for kernels older than 5.6 and sandboxes without openat2: follows no link at all.
 Descriptor OpenWithoutLinks(int folder, const std::string& name) {
   Descriptor at(fcntl(folder, F_DUPFD_CLOEXEC, 0));
   for (const absl::string_view part : absl::StrSplit(name, '/', absl::SkipEmpty())) {

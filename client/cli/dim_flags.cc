@@ -67,7 +67,7 @@ std::vector<int64_t> Steps(int64_t first, int64_t last, std::optional<int64_t> s
   return values;
 }
 
-// Nothing if the text is no range.
+// The values of a range; empty if the text is none.
 std::vector<int64_t> RangeOf(absl::string_view text, size_t values_max) {
   const std::pair<absl::string_view, absl::string_view> ends =
       absl::StrSplit(text, absl::MaxSplits("..", 1));

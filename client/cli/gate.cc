@@ -1,45 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl gate
+// tunectl gate, gate list|show|recompute|resample
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/commands.h"
-#include "client/cli/dim_flags.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
+#include "client/cli/command.h"
 #include "client/cli/gate_call.h"
 #include "client/cli/job_follow.h"
 #include "client/cli/kernel_set.h"
 #include "client/cli/sweep_view.h"
 #include "client/cli/user_file.h"
-#include "client/connect/rpc.h"
+#include "client/report/format.h"
 #include "client/report/gate_report.h"
-#include "tune/v1/sweep.grpc.pb.h"
+#include "tune/v1/gate.grpc.pb.h"
 
 namespace tune::client {
 namespace {
 
-constexpr char kExamples[] =
-    "Examples:\n"
-    "  tunectl gate --base main --head HEAD                  the kernels of two commits\n"
-    "  tunectl gate --base main --head . --kernels softmax   main against the working folder\n"
-    "  tunectl gate --base a.textproto --head b.textproto --rows 8192\n"
-    "  tunectl gate --baseline released --head . --markdown comment.md --junit gate.xml\n"
-    "Exit codes: 0 nothing is slower; 5 a kernel is slower; 6 one could not be measured, or with\n"
-    "--strict one could not be told. What a verdict promises: docs/gate.md.\n";
-
 struct GateFlags {
+  ProblemFlags problem;
   std::string base;
   std::string head;
   std::string baseline;
   std::string folder = "kernels";
   std::vector<std::string> kernels;
-  std::string dtype;
-  std::string device;
   std::string delta0;
   std::string max;
   std::string alpha;
@@ -47,32 +42,20 @@ struct GateFlags {
   double retune_seconds = 0;
   double leg_seconds = 0;
   uint32_t study = 0;
-  uint64_t seed = 1;
-  bool warm = false;
   bool strict = false;
   std::string junit;
   std::string markdown;
   bool detach = false;
-  bool json = false;
 };
-
-absl::Status SetShare(const char* flag, const std::string& text, double* value) {
-  if (text.empty()) return absl::OkStatus();
-  absl::StatusOr<double> share = ParseShare(flag, text);
-  if (share.ok()) *value = *share;
-  return share.status();
-}
 
 absl::StatusOr<std::map<std::string, double>> ParseTolerances(const GateFlags& flags) {
   std::map<std::string, double> tolerances;
   for (const std::string& text : flags.tolerances) {
     const std::vector<std::string> parts = absl::StrSplit(text, '=');
-    absl::StatusOr<double> share = ParseShare("--tolerance", parts.size() == 2 ? parts[1] : text);
     if (parts.size() != 2) {
       return absl::InvalidArgumentError("--tolerance needs a kernel and a share: softmax=2%");
     }
-    if (!share.ok()) return share.status();
-    tolerances[parts[0]] = *share;
+    ASSIGN_OR_RETURN(tolerances[parts[0]], ParseShare("--tolerance", parts[1]));
   }
   return tolerances;
 }
@@ -88,8 +71,8 @@ absl::Status CheckNamed(const std::set<std::string>& wanted, const KernelSet& he
   return absl::OkStatus();
 }
 
-// Says which kernels only one side has; they are not gated.
-void TellUnpaired(const KernelSet& base, const KernelSet& head) {
+// Prints the kernels that only one side has, which are not gated.
+void PrintUnpaired(const KernelSet& base, const KernelSet& head) {
   for (const auto& [set, other, word] :
        {std::tuple(&head, &base, "new"), std::tuple(&base, &head, "removed")}) {
     std::vector<std::string> names;
@@ -102,26 +85,22 @@ void TellUnpaired(const KernelSet& base, const KernelSet& head) {
 }
 
 absl::Status AddEntries(const GateFlags& flags, v1::SubmitGateRequest& request) {
-  auto tolerances = ParseTolerances(flags);
-  if (!tolerances.ok()) return tolerances.status();
-  auto head = ReadKernelSet(flags.head, flags.folder);
-  if (!head.ok()) return head.status();
+  ASSIGN_OR_RETURN(const auto tolerances, ParseTolerances(flags));
+  ASSIGN_OR_RETURN(KernelSet head, ReadKernelSet(flags.head, flags.folder));
   KernelSet base;
   if (flags.baseline.empty()) {
-    auto read = ReadKernelSet(flags.base, flags.folder);
-    if (!read.ok()) return read.status();
-    base = *std::move(read);
-    if (flags.kernels.empty()) TellUnpaired(base, *head);
+    ASSIGN_OR_RETURN(base, ReadKernelSet(flags.base, flags.folder));
+    if (flags.kernels.empty()) PrintUnpaired(base, head);
   }
   std::set<std::string> wanted(flags.kernels.begin(), flags.kernels.end());
-  for (const auto& [kernel, tolerance] : *tolerances) {
-    if (!head->kernels.contains(kernel)) wanted.insert(kernel);  // to be named as unknown
+  for (const auto& [kernel, tolerance] : tolerances) {
+    if (!head.kernels.contains(kernel)) wanted.insert(kernel);  // to be named as unknown
   }
-  if (absl::Status named = CheckNamed(wanted, *head); !named.ok()) return named;
+  RETURN_IF_ERROR(CheckNamed(wanted, head));
   request.set_base_label(flags.baseline.empty() ? base.label
                                                 : absl::StrCat("baseline ", flags.baseline));
-  request.set_head_label(head->label);
-  for (auto& [name, source] : head->kernels) {
+  request.set_head_label(head.label);
+  for (auto& [name, source] : head.kernels) {
     if (!flags.kernels.empty() && !wanted.contains(name)) continue;
     auto paired = base.kernels.find(name);
     if (flags.baseline.empty() && paired == base.kernels.end()) {
@@ -133,7 +112,7 @@ absl::Status AddEntries(const GateFlags& flags, v1::SubmitGateRequest& request) 
     v1::GateEntry* entry = request.add_entries();
     if (flags.baseline.empty()) *entry->mutable_base() = std::move(paired->second);
     *entry->mutable_head() = std::move(source);
-    if (auto it = tolerances->find(name); it != tolerances->end()) {
+    if (auto it = tolerances.find(name); it != tolerances.end()) {
       entry->set_tolerance(it->second);
     }
   }
@@ -149,29 +128,22 @@ absl::StatusOr<v1::SubmitGateRequest> MakeRequest(const GateFlags& flags, const 
   }
   v1::SubmitGateRequest request;
   request.set_kind(flags.study > 0 ? v1::GATE_KIND_STUDY : v1::GATE_KIND_GATE);
-  absl::Status status = AddEntries(flags, request);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(AddEntries(flags, request));
   double delta0 = 0;
   double delta_max = 0;
   double alpha = 0;
   for (const auto& [flag, text, value] :
        {std::tuple("--delta0", &flags.delta0, &delta0), std::tuple("--max", &flags.max, &delta_max),
         std::tuple("--alpha", &flags.alpha, &alpha)}) {
-    status = SetShare(flag, *text, value);
-    if (!status.ok()) return status;
+    if (text->empty()) continue;
+    ASSIGN_OR_RETURN(*value, ParseShare(flag, *text));
   }
   request.mutable_rules()->set_delta0(delta0);
   request.mutable_rules()->set_delta_max(delta_max);
   request.mutable_rules()->set_alpha(alpha);
   request.mutable_rules()->set_screen_rounds(flags.study);
-  auto dims = ParseDims(session.dims);
-  if (!dims.ok()) return dims.status();
-  request.mutable_dims()->insert(dims->begin(), dims->end());
+  RETURN_IF_ERROR(SetMeasured(session, flags.problem, request));
   request.set_baseline(flags.baseline);
-  request.set_dtype(flags.dtype);
-  request.set_device(flags.device);
-  request.set_cache_mode(flags.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
-  request.set_seed(flags.seed);
   request.set_leg_seconds(flags.leg_seconds);
   return request;
 }
@@ -189,7 +161,7 @@ absl::Status Tune(Connection& connection, const v1::SubmitGateRequest& gate,
   return RunSweep(connection, request, quiet);
 }
 
-// Both sides of what differs, so that either's best config is known.
+// Tunes both sides of each entry that differs, so that the best config of either is known.
 absl::Status Retune(Connection& connection, const v1::SubmitGateRequest& request, double seconds,
                     bool quiet) {
   for (const v1::GateEntry& entry : request.entries()) {
@@ -204,88 +176,187 @@ absl::Status Retune(Connection& connection, const v1::SubmitGateRequest& request
     if (entry.has_base() && same(entry.base(), entry.head())) continue;
     for (const v1::KernelSource* source : {&entry.base(), &entry.head()}) {
       if (source->spec_text().empty()) continue;
-      absl::Status status = Tune(connection, request, *source, seconds, quiet);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(Tune(connection, request, *source, seconds, quiet));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status Gate(Session& session, const GateFlags& flags) {
-  auto request = MakeRequest(flags, session);
-  if (!request.ok()) return request.status();
-  auto connection = session.Connect();
-  if (!connection.ok()) return connection.status();
-  if (flags.detach) {
-    if (absl::Status can = CheckDetach(**connection); !can.ok()) return can;
-  }
+  ASSIGN_OR_RETURN(const v1::SubmitGateRequest request, MakeRequest(flags, session));
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  if (flags.detach) RETURN_IF_ERROR(CheckDetach(*connection));
   if (flags.retune_seconds > 0) {
-    absl::Status tuned = Retune(**connection, *request, flags.retune_seconds, flags.json);
-    if (!tuned.ok()) return tuned;
+    RETURN_IF_ERROR(Retune(*connection, request, flags.retune_seconds, session.json));
   }
   if (flags.detach) {
-    const auto job = SubmitGate(**connection, *request);
-    return job.ok() ? PrintDetached(*job, flags.json) : job.status();
+    ASSIGN_OR_RETURN(const v1::Job job, SubmitGate(*connection, request));
+    return PrintDetached(session, job);
   }
-  auto run = RunGate(**connection, *request, flags.json);
-  if (!run.ok()) return run.status();
+  ASSIGN_OR_RETURN(const v1::GateRun run, RunGate(*connection, request, session.json));
   const Strict strict = flags.strict ? Strict::kYes : Strict::kNo;
-  for (const auto& [path, text] : {std::pair(flags.junit, JUnitText(*run, strict)),
-                                   std::pair(flags.markdown, MarkdownText(*run))}) {
-    if (path.empty()) continue;
-    if (absl::Status written = WriteFile(path, text); !written.ok()) return written;
+  if (!flags.junit.empty()) RETURN_IF_ERROR(WriteFile(flags.junit, JUnitText(run, strict)));
+  if (!flags.markdown.empty()) RETURN_IF_ERROR(WriteFile(flags.markdown, MarkdownText(run)));
+  session.Finish(flags.study > 0 ? kDone : ExitCodeOf(run, strict));
+  return Print(session, run, PrintGate);
+}
+
+constexpr auto kResampleTimeout = std::chrono::minutes(10);
+
+struct VerbFlags {
+  uint32_t limit = 20;
+  int64_t id = 0;
+  std::vector<int64_t> ids;
+  uint32_t runs = 300;
+  uint64_t seed = 1;
+};
+
+absl::Status List(Session& session, const VerbFlags& flags) {
+  v1::ListGatesRequest request;
+  request.set_limit(flags.limit);
+  ASSIGN_OR_RETURN(const v1::ListGatesResponse response,
+                   Call(session.Connect(Need::kRead), &v1::GateService::Stub::ListGates, request));
+  const auto row = [](const v1::GateRun& run) -> Cells {
+    return {absl::StrCat(run.id()),
+            ToText(run.kind()),
+            ToText(run.state()),
+            run.base_label().substr(0, 12),
+            run.head_label().substr(0, 12),
+            run.device_id(),
+            CountsText(run.verdicts()),
+            TimeText(run.started_unix_ms())};
+  };
+  return PrintList(session, "gates", response.runs(),
+                   {"id", "kind", "state", "base", "head", "device", "verdicts", "started"}, row,
+                   "no gate runs yet; try: tunectl gate --base main --head .\n");
+}
+
+absl::Status Show(Session& session, const VerbFlags& flags) {
+  v1::GetGateRequest request;
+  request.set_run_id(flags.id);
+  request.set_with_rounds(session.json);
+  ASSIGN_OR_RETURN(const v1::GateRun run,
+                   Call(session.Connect(Need::kRead), &v1::GateService::Stub::GetGate, request));
+  return Print(session, run, PrintGate);
+}
+
+void PrintRecomputed(const v1::RecomputeGateResponse& response) {
+  PrintGate(response.run());
+  if (response.differences().empty()) {
+    std::printf("recomputed from the stored samples: the same %d verdicts\n",
+                response.run().kernels_size());
   }
-  if (flags.json) {
-    PrintJson(*run);
-  } else {
-    std::fputs(ReportText(*run).c_str(), stdout);
+}
+
+absl::Status Recompute(Session& session, const VerbFlags& flags) {
+  v1::RecomputeGateRequest request;
+  request.set_run_id(flags.id);
+  ASSIGN_OR_RETURN(
+      const v1::RecomputeGateResponse response,
+      Call(session.Connect(Need::kRead), &v1::GateService::Stub::RecomputeGate, request));
+  RETURN_IF_ERROR(Print(session, response, PrintRecomputed));
+  for (const std::string& difference : response.differences()) {
+    std::fprintf(stderr, "%s\n", difference.c_str());
   }
-  session.Finish(flags.study > 0 ? kDone : ExitCodeOf(*run, strict));
+  session.Finish(response.differences().empty() ? kDone : kFailed);
   return absl::OkStatus();
+}
+
+void PrintResampled(const v1::ResampleGateResponse& response) {
+  std::printf("%s",
+              fmt::format("{} of {} runs failed: with 95 % confidence at most {:.3f} % do\n"
+                          "drawn from {} rounds of {} kernels; {:.2f} flagged a run; "
+                          "autocorrelation at most {:.2f}\n",
+                          response.failed_runs(), response.runs(), 100 * response.failed_bound(),
+                          response.rounds(), response.kernels(), response.flagged_per_run(),
+                          response.autocorrelation_max())
+                  .c_str());
+  for (const auto& [kernel, failures] : response.failures()) {
+    std::printf("%s failed %u times\n", kernel.c_str(), failures);
+  }
+}
+
+absl::Status Resample(Session& session, const VerbFlags& flags) {
+  v1::ResampleGateRequest request;
+  request.mutable_run_ids()->Add(flags.ids.begin(), flags.ids.end());
+  request.set_runs(flags.runs);
+  request.set_seed(flags.seed);
+  ASSIGN_OR_RETURN(const v1::ResampleGateResponse response,
+                   Call(session.Connect(Need::kRead), &v1::GateService::Stub::ResampleGate, request,
+                        kResampleTimeout));
+  return Print(session, response, PrintResampled);
+}
+
+std::vector<Command> GateVerbs(Session& session) {
+  auto flags = std::make_shared<VerbFlags>();
+  const Flag id = Flag("ID", &flags->id, "Run id, as in 'tunectl gate list'").Required();
+  return {{.name = "list",
+           .help = "List gate runs, newest first",
+           .json = kJsonHelp,
+           .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, 1000)},
+           .run = [&session, flags] { return List(session, *flags); }},
+          {.name = "show",
+           .help = "Show one run with its verdicts",
+           .json = "Print JSON, with every round",
+           .flags = {id},
+           .run = [&session, flags] { return Show(session, *flags); }},
+          {.name = "recompute",
+           .help = "Recompute a run's verdicts from its stored samples",
+           .json = kJsonHelp,
+           .flags = {id},
+           .run = [&session, flags] { return Recompute(session, *flags); }},
+          {.name = "resample",
+           .help = "Draw runs from studies of one revision against itself: what share fails?",
+           .json = kJsonHelp,
+           .flags = {Flag("ID", &flags->ids, "Run ids of the studies").Required(),
+                     Flag("--runs", &flags->runs, "Number of runs to draw").Range(1, 100000),
+                     Flag("--seed", &flags->seed, "Seed of the draws")},
+           .run = [&session, flags] { return Resample(session, *flags); }}};
 }
 
 }  // namespace
 
-void AddGate(CLI::App& app, Session& session) {
+Command GateCommand(Session& session) {
   auto flags = std::make_shared<GateFlags>();
-  CLI::App* gate = app.add_subcommand(
-      "gate",
-      std::string("Did a change make a kernel slower? Compare two revisions.\n") + kExamples);
-  gate->add_option("--base", flags->base, "Git revision, folder or .textproto to compare with");
-  gate->add_option("--head", flags->head, "Git revision, folder or .textproto file to judge");
-  gate->add_option("--baseline", flags->baseline, "Stored baseline to compare with");
-  gate->add_option("--folder", flags->folder, "Where a revision keeps its kernels")
-      ->capture_default_str();
-  gate->add_option("--kernels", flags->kernels, "Only these, separated by commas")->delimiter(',');
-  gate->add_option("--dtype", flags->dtype, "Data type; by default each spec's first");
-  gate->add_option("--device", flags->device, "Device id, such as cuda:0 or cpu, or any");
-  gate->add_option("--delta0", flags->delta0, "Tolerated slowdown (1%)");
-  gate->add_option("--max", flags->max, "Pass only what is surely not this much slower (5%)");
-  gate->add_option("--alpha", flags->alpha, "How often a run without a change may fail (1%)");
-  gate->add_option("--tolerance", flags->tolerances, "A kernel's own tolerance: softmax=2%");
-  gate->add_flag("--strict", flags->strict, "INCONCLUSIVE and UNGUARDED exit with 6");
-  gate->add_option("--retune", flags->retune_seconds,
-                   "First tune both sides of what changed, this many seconds each")
-      ->check(CLI::Range(1.0, 86400.0));
-  gate->add_option("--leg-seconds", flags->leg_seconds, "Kernel time of a leg at most")
-      ->check(CLI::Range(0.001, 10.0));
-  gate->add_option("--study", flags->study,
-                   "Measure so many rounds, equal code or not, and give no verdict")
-      ->check(CLI::Range(1, 1000));
-  gate->add_option("--seed", flags->seed, "Seed of the inputs and of the order")
-      ->check(RefuseMinus)
-      ->capture_default_str();
-  gate->add_flag("--warm", flags->warm, "Leave the cache warm between samples");
-  gate->add_option("--junit", flags->junit, "Write JUnit XML to this file");
-  gate->add_option("--markdown", flags->markdown, "Write a comment for a pull request");
-  gate->add_flag("--detach", flags->detach, kDetachHelp);
-  gate->add_flag("--json", flags->json, "Print the run as JSON");
-  AddGateVerbs(*gate, session);
-  gate->callback([flags, gate, &session] {
-    if (!gate->get_subcommands().empty()) return;
-    const absl::Status status = Gate(session, *flags);
-    if (!status.ok()) session.Finish(status);
-  });
+  return {
+      .name = "gate",
+      .help = "Compare the kernels of two revisions: did one become slower?",
+      .examples =
+          {"tunectl gate --base main --head HEAD                  the kernels of two commits",
+           "tunectl gate --base main --head . --kernels softmax   main against the working folder",
+           "tunectl gate --base a.textproto --head b.textproto --rows 8192",
+           "tunectl gate --baseline released --head . --markdown comment.md --junit gate.xml"},
+      .notes =
+          "Exit codes: 0 no kernel is slower; 5 a kernel is slower; 6 one could not be measured, "
+          "or, with\n--strict, not decided. What a verdict promises: docs/gate.md.",
+      .dims = true,
+      .json = "Print the run as JSON",
+      .flags = Joined(
+          {Flag("--base", &flags->base, "Git revision, folder or .textproto file to compare with"),
+           Flag("--head", &flags->head, "Git revision, folder or .textproto file to judge"),
+           Flag("--baseline", &flags->baseline, "Stored baseline to compare with"),
+           Flag("--folder", &flags->folder, kFolderHelp),
+           Flag("--kernels", &flags->kernels, kKernelsHelp).Commas(),
+           Flag("--delta0", &flags->delta0, "Tolerated slowdown (default 1%)"),
+           Flag("--max", &flags->max, "Slowdown that must be excluded for a pass (default 5%)"),
+           Flag("--alpha", &flags->alpha,
+                "Share of runs without a change that may fail (default 1%)"),
+           Flag("--tolerance", &flags->tolerances, "Tolerance of one kernel: softmax=2%"),
+           Flag("--strict", &flags->strict, "Exit with 6 for INCONCLUSIVE and UNGUARDED"),
+           Flag("--retune", &flags->retune_seconds,
+                "Tune both sides of each change first, this many seconds each")
+               .Range(1, 86400),
+           Flag("--leg-seconds", &flags->leg_seconds, "Maximum kernel time of a leg, in seconds")
+               .Range(0.001, 10),
+           Flag("--study", &flags->study,
+                "Measure this many rounds, of equal code too, and give no verdict")
+               .Range(1, 1000),
+           Flag("--junit", &flags->junit, "File to write JUnit XML to"),
+           Flag("--markdown", &flags->markdown, "File to write a comment for a pull request to"),
+           Flag("--detach", &flags->detach, kDetachHelp)},
+          MeasuredFlags(flags->problem)),
+      .run = [&session, flags] { return Gate(session, *flags); },
+      .verbs = GateVerbs(session)};
 }
 
 }  // namespace tune::client

@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/job_follow.h"
-#include "client/cli/job_state.h"
 #include "client/report/gate_report.h"
 #include "client/report/terminal.h"
 #include "tune/v1/gate.grpc.pb.h"
@@ -18,7 +17,6 @@
 namespace tune::client {
 namespace {
 
-constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 constexpr size_t kRequestBytesMax = (24 << 20) - 1024;
 constexpr auto kReadTimeout = std::chrono::minutes(10);
 
@@ -43,34 +41,29 @@ absl::StatusOr<v1::Job> SubmitGate(Connection& connection, const v1::SubmitGateR
 absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::SubmitGateRequest& request,
                                     bool quiet) {
   ASSIGN_OR_RETURN(const v1::Job job, SubmitGate(connection, request));
-  const bool plain = !quiet && !IsInteractive();
-  auto next_line = std::chrono::steady_clock::now();
   int64_t run_id = 0;
-  LiveLine line;
+  ProgressMeter meter(quiet);
   const auto show = [&](const v1::JobEvent& event) {
     std::string text = event.job().message();
     ForEachResult<v1::GateRun>(event, [&](const v1::GateRun& run) { run_id = run.id(); });
     ForEachResult<v1::GateProgress>(
         event, [&](const v1::GateProgress& progress) { text = ProgressText(progress); });
-    const auto now = std::chrono::steady_clock::now();
-    if (text.empty() || quiet || !IsUnfinished(event.job().state())) return;
-    if (!plain) return line.Show(text);
-    if (now < next_line) return;
-    next_line = now + kPlainLineEvery;
-    std::fprintf(stderr, "%s\n", text.c_str());
+    if (!text.empty() && IsUnfinished(event.job().state())) meter.Show(text);
   };
   const auto followed = FollowJob(connection, job.id(), OnInterrupt::kCancelJob, show);
-  line.Clear();
+  meter.Clear();
   RETURN_IF_ERROR(followed.status());
   if (followed->interrupted) {
-    return absl::CancelledError("interrupted; what was measured is stored");
+    return absl::CancelledError("interrupted; the measurements are stored");
   }
   RETURN_IF_ERROR(followed->error);
   if (followed->job.state() == v1::JOB_STATE_CANCELLED) {
-    return absl::CancelledError("the run was cancelled; what was measured is stored");
+    return absl::CancelledError("the run was cancelled; the measurements are stored");
   }
   return GetGate(connection, run_id);
 }
+
+void PrintGate(const v1::GateRun& run) { std::fputs(ReportText(run).c_str(), stdout); }
 
 absl::StatusOr<double> ParseShare(const std::string& flag, const std::string& text) {
   absl::string_view number = text;

@@ -18,6 +18,9 @@ absl::StatusOr<v1::Job> SubmitGate(Connection& connection, const v1::SubmitGateR
 absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::SubmitGateRequest& request,
                                     bool quiet);
 
+// Prints a run as a report.
+void PrintGate(const v1::GateRun& run);
+
 // "1%" and "0.01" are the same share. INVALID_ARGUMENT names the flag.
 absl::StatusOr<double> ParseShare(const std::string& flag, const std::string& text);
 

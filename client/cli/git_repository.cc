@@ -34,8 +34,9 @@ constexpr const char* kHeads[] = {"HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD
 // Read by git where they are.
 constexpr const char* kLinked[] = {"objects", "refs", "packed-refs", "logs", "shallow"};
 
-// What no call of ours needs, whatever the configuration says. The first two are for git as the
-// user has it set up, which says whose repositories are trusted; the view has no such settings.
+// Turns off what no call of ours needs, whatever the configuration says. The first two are for git
+// as the user has it set up, which says whose repositories are trusted; the view has no such
+// settings.
 std::vector<std::string> Hardened() {
   return {"GIT_ALLOW_PROTOCOL=",
           "GIT_NO_LAZY_FETCH=1",
@@ -92,7 +93,7 @@ absl::StatusOr<Place> FindRepository(std::chrono::milliseconds timeout) {
   RETURN_IF_ERROR(text.status());
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n', absl::SkipEmpty());
   if (lines.size() != 3) {
-    return absl::InvalidArgumentError("the folder of this repository has a name that is not read");
+    return absl::InvalidArgumentError("the name of this repository's folder cannot be read");
   }
   return Place{lines[0], lines[1], lines[2]};
 }
@@ -115,7 +116,7 @@ absl::Status AddFile(absl::string_view entry, std::map<std::string, GitFile>& fi
   const std::vector<absl::string_view> halves = absl::StrSplit(entry, absl::MaxSplits('\t', 1));
   const std::vector<absl::string_view> words = absl::StrSplit(halves[0], ' ', absl::SkipEmpty());
   if (halves.size() != 2 || words.size() != 4) {
-    return absl::InternalError("git ls-tree prints what is not known here");
+    return absl::InternalError("git ls-tree prints an unknown format");
   }
   GitFile file{.object = std::string(words[2]),
                .is_link = words[0] == "120000",
@@ -177,7 +178,7 @@ absl::StatusOr<std::string> GitRepository::Run(const std::vector<std::string>& a
 }
 
 absl::StatusOr<std::string> GitRepository::CommitOf(const std::string& revision) {
-  // What begins with a dash would be an option to git.
+  // A revision that begins with a dash would be an option to git.
   if (revision.empty() || absl::StartsWith(revision, "-")) {
     return absl::InvalidArgumentError(absl::StrCat("'", revision, "' is no revision"));
   }

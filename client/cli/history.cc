@@ -9,10 +9,9 @@
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
-#include "client/cli/dim_flags.h"
 #include "client/cli/gate_call.h"
 #include "client/cli/kernel_set.h"
-#include "client/cli/question.h"
+#include "client/cli/problem_flags.h"
 #include "client/cli/user_file.h"
 #include "client/report/gate_report.h"
 #include "client/report/history_view.h"
@@ -22,25 +21,21 @@ namespace tune::client {
 namespace {
 
 struct HistoryFlags {
-  QuestionFlags question;
+  ProblemFlags question;
   std::string least_change;
   std::string svg;
   bool heads = false;
-  bool json = false;
 };
 
 struct AddFlags {
   std::string revision = "HEAD";
   std::string folder = "kernels";
   std::vector<std::string> kernels;
-  std::string dtype;
-  std::string device;
+  ProblemFlags problem;
   uint32_t rounds = 5;
-  bool warm = false;
-  bool json = false;
 };
 
-void Print(const v1::GetHistoryResponse& response) {
+void PrintSeries(const v1::GetHistoryResponse& response) {
   for (const v1::HistorySeries& series : response.series()) {
     std::printf("%s\n", HistoryText(series).c_str());
   }
@@ -56,13 +51,13 @@ absl::Status Show(Session& session, const HistoryFlags& flags) {
   ASSIGN_OR_RETURN(const v1::GetHistoryResponse response,
                    Call(session.Connect(Need::kRead), &v1::GateService::Stub::GetHistory, request));
   if (!flags.svg.empty()) RETURN_IF_ERROR(WriteFile(flags.svg, HistorySvg(response)));
-  if (!flags.json && response.series().empty()) {
+  if (!session.json && response.series().empty()) {
     const std::string& kernel = request.kernel_name();
     std::fprintf(stderr, "nothing measured of %s%s; try: tunectl history add --kernels %s\n",
                  kernel.c_str(), session.dims.empty() ? " yet" : " with these dims",
                  kernel.c_str());
   }
-  return PrintResult(response, flags.json, Print);
+  return Print(session, response, PrintSeries);
 }
 
 absl::Status Add(Session& session, const AddFlags& flags) {
@@ -70,13 +65,9 @@ absl::Status Add(Session& session, const AddFlags& flags) {
   v1::SubmitGateRequest request;
   request.set_kind(v1::GATE_KIND_HISTORY);
   request.set_head_label(set.label);
-  request.set_dtype(flags.dtype);
-  request.set_device(flags.device);
-  request.set_cache_mode(flags.warm ? v1::CACHE_MODE_WARM : v1::CACHE_MODE_COLD);
-  request.set_seed(1);  // points of a history have the same inputs
+  // With the default seed, so that all points of a history have the same inputs.
+  RETURN_IF_ERROR(SetMeasured(session, flags.problem, request));
   request.mutable_rules()->set_screen_rounds(flags.rounds);
-  ASSIGN_OR_RETURN(auto dims, ParseDims(session.dims));
-  request.mutable_dims()->insert(dims.begin(), dims.end());
   for (const std::string& name : flags.kernels) {
     if (set.kernels.contains(name)) continue;
     return absl::InvalidArgumentError(absl::StrCat(flags.revision, " has no kernel '", name, "'"));
@@ -87,8 +78,8 @@ absl::Status Add(Session& session, const AddFlags& flags) {
     *request.add_entries()->mutable_head() = std::move(source);
   }
   ASSIGN_OR_RETURN(auto connection, session.Connect());
-  ASSIGN_OR_RETURN(auto run, RunGate(*connection, request, flags.json));
-  return PrintResult(run, flags.json, [](const v1::GateRun& timed) {
+  ASSIGN_OR_RETURN(auto run, RunGate(*connection, request, session.json));
+  return Print(session, run, [](const v1::GateRun& timed) {
     for (const v1::GateKernel& kernel : timed.kernels()) {
       std::printf("%s\n", TimedText(kernel).c_str());
     }
@@ -97,17 +88,19 @@ absl::Status Add(Session& session, const AddFlags& flags) {
 
 Command AddCommand(Session& session) {
   const auto flags = std::make_shared<AddFlags>();
+  ProblemFlags& problem = flags->problem;
   return {
       .name = "add",
       .help = "Time the kernels of a revision",
+      .dims = true,
+      .json = kJsonHelp,
       .flags = {Flag("--rev", &flags->revision, "Git revision, folder or .textproto file"),
-                Flag("--folder", &flags->folder, "Where a revision keeps its kernels"),
-                Flag("--kernels", &flags->kernels, "Only these, separated by commas").Commas(),
-                Flag("--dtype", &flags->dtype, "Data type; by default each spec's first"),
-                Flag("--device", &flags->device, "Device id, such as cuda:0 or cpu, or any"),
+                Flag("--folder", &flags->folder, kFolderHelp),
+                Flag("--kernels", &flags->kernels, kKernelsHelp).Commas(),
+                Flag("--dtype", &problem.dtype, kDtypeHelp),
+                Flag("--device", &problem.device, kDeviceHelp),
                 Flag("--rounds", &flags->rounds, "Fresh processes for each kernel").Range(1, 1000),
-                Flag("--warm", &flags->warm, "Leave the cache warm between samples"),
-                Flag("--json", &flags->json, kJsonHelp)},
+                Flag("--warm", &problem.warm, kWarmHelp)},
       .run = [&session, flags] { return Add(session, *flags); }};
 }
 
@@ -115,23 +108,25 @@ Command AddCommand(Session& session) {
 
 Command HistoryCommand(Session& session) {
   const auto flags = std::make_shared<HistoryFlags>();
-  return {.name = "history",
-          .help =
-              "How fast a kernel was at each revision, and where that changed.\n"
-              "Examples:\n"
-              "  tunectl history softmax --svg softmax.svg\n"
-              "  tunectl history add --rev main              time main's kernels as they are tuned "
-              "now\n",
-          .kernel = &flags->question.kernel,
-          .flags = {Flag("--dtype", &flags->question.dtype, "Only this data type"),
-                    Flag("--device", &flags->question.device, "Only this device, by id or name"),
-                    Flag("--least-change", &flags->least_change, "Report no smaller change (1%)"),
-                    // Not "--heads": attention and rope have a dim of that name.
-                    Flag("--gate-heads", &flags->heads, "The heads of gate runs too"),
-                    Flag("--svg", &flags->svg, "Draw it to this file"),
-                    Flag("--json", &flags->json, kJsonHelp)},
-          .run = [&session, flags] { return Show(session, *flags); },
-          .verbs = {AddCommand(session)}};
+  ProblemFlags& question = flags->question;
+  return {
+      .name = "history",
+      .help = "Show the speed of a kernel at each revision, and where it changed",
+      .examples = {"tunectl history softmax --svg softmax.svg",
+                   "tunectl history add --rev main              time main's kernels as they are "
+                   "tuned now"},
+      .kernel = &question.kernel,
+      .dims = true,
+      .json = kJsonHelp,
+      .flags = {Flag("--dtype", &question.dtype, "Only this data type"),
+                Flag("--device", &question.device, "Only this device, by id or name"),
+                Flag("--least-change", &flags->least_change,
+                     "Smallest change to report (default 1%)"),
+                // Not "--heads": attention and rope have a dim of that name.
+                Flag("--gate-heads", &flags->heads, "Include the heads of gate runs"),
+                Flag("--svg", &flags->svg, "File to draw the history to")},
+      .run = [&session, flags] { return Show(session, *flags); },
+      .verbs = {AddCommand(session)}};
 }
 
 }  // namespace tune::client

@@ -25,8 +25,7 @@ struct ImportFlags {
 absl::Status Import(const ImportFlags& flags) {
   if (!flags.run && !flags.arguments.empty()) {
     return absl::InvalidArgumentError(
-        "arguments of the script are for --run: a script that is "
-        "read has none");
+        "the script's arguments need --run: without it the script is only read");
   }
   const ScriptRun run = {flags.arguments};
   ASSIGN_OR_RETURN(auto kernel, ImportScript(flags.script, static_cast<int>(flags.call),
@@ -55,22 +54,22 @@ Command ImportCommand() {
   return {
       .name = "import",
       .help =
-          "Make a kernel of another tuner's script: a Kernel Tuner call of tune_kernel, or a "
-          "Triton function with @triton.autotune or @triton.jit. The script is read, not run, "
-          "unless --run says so.\nExamples:\n"
-          "  tunectl import vector_add.py\n"
-          "  tunectl import convolution.py --call 2 --folder kernels/convolution\n"
-          "  tunectl import --run convolution.py 4096 4096\n"
-          "What is read, and what is not: docs/coming-from.md.",
+          "Convert a script of Kernel Tuner (tune_kernel) or Triton (@triton.autotune, "
+          "@triton.jit) to a kernel",
+      .examples = {"tunectl import vector_add.py",
+                   "tunectl import convolution.py --call 2 --folder kernels/convolution",
+                   "tunectl import --run convolution.py 4096 4096"},
+      .notes =
+          "The script is read, not run, unless --run is given. What is read, and what is "
+          "not: docs/coming-from.md.",
       .flags = {Flag("SCRIPT", &flags->script, "Python script that tunes a kernel").Required(),
-                Flag("--call", &flags->call,
-                     "Which call of tune_kernel or tuned function, of several")
+                Flag("--call", &flags->call, "Number of the tune_kernel call or tuned function")
                     .Range(1, 1000),
-                Flag("--folder", &flags->folder, "Where to write; by default the kernel's name"),
+                Flag("--folder", &flags->folder, "Folder to write; by default the kernel's name"),
                 Flag("--run", &flags->run,
                      "Run the script with the python3 in PATH, as yourself and without walls, and "
-                     "take arrays, restrictions and launches as they are. Nothing is tuned or "
-                     "launched. Only for scripts that you trust"),
+                     "take its arrays, restrictions and launches. It tunes and launches nothing. "
+                     "Only for scripts that you trust"),
                 Flag("ARGUMENT", &flags->arguments, "Arguments of the script, with --run")},
       .run = [flags] { return Import(*flags); }};
 }

@@ -7,10 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "client/cli/call.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/job_state.h"
-#include "client/cli/session.h"
+#include "client/report/format.h"
 #include "client/report/terminal.h"
 #include "tune/v1/job.grpc.pb.h"
 
@@ -27,26 +25,41 @@ absl::Status ErrorOf(const v1::Job& job, int32_t code) {
 
 }  // namespace
 
+bool IsUnfinished(v1::JobState state) {
+  return state == v1::JOB_STATE_QUEUED || state == v1::JOB_STATE_WAITING ||
+         state == v1::JOB_STATE_RUNNING;
+}
+
 absl::Status CheckDetach(const Connection& connection) {
   if (!connection.embedded()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "--detach needs a daemon that goes on: start 'tunerd' first");
+      "--detach needs a daemon, which outlives this command: start 'tunerd' first");
 }
 
-absl::Status PrintDetached(const v1::Job& job, bool json) {
-  if (json) {
-    PrintJson(job);
-  } else {
-    const std::string id = absl::StrCat(job.id());
+absl::Status PrintDetached(const Session& session, const v1::Job& job) {
+  return Print(session, job, [](const v1::Job& queued) {
+    const std::string id = absl::StrCat(queued.id());
     std::printf("job %s is queued; follow it with: tunectl job watch %s\n", id.c_str(), id.c_str());
-  }
-  return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<v1::Job> CancelJob(Connection& connection, int64_t job_id) {
   v1::CancelJobRequest request;
   request.set_job_id(job_id);
   return Call(&connection, &v1::JobService::Stub::CancelJob, request, kCancelTimeout);
+}
+
+absl::StatusOr<v1::Job> GetJob(Connection& connection, int64_t job_id) {
+  v1::GetJobRequest request;
+  request.set_job_id(job_id);
+  request.set_with_results(true);
+  return Call(&connection, &v1::JobService::Stub::GetJob, request);
+}
+
+v1::Sweep SweepIn(const v1::Job& job) {
+  v1::Sweep found;
+  ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { found = sweep; });
+  return found;
 }
 
 absl::StatusOr<FollowedJob> FollowJob(Connection& connection, int64_t job_id,
@@ -72,13 +85,15 @@ absl::StatusOr<FollowedJob> FollowJob(Connection& connection, int64_t job_id,
   if (absl::IsUnavailable(status)) {
     return absl::UnavailableError(absl::StrCat(
         "no daemon is there any more (", status.message(),
-        "). The job goes on where it is, or once it starts again; follow it with: tunectl job "
+        "). The job continues there, or when the daemon starts again; follow it with: tunectl job "
         "watch ",
         job_id));
   }
   RETURN_IF_ERROR(status);
-  RETURN_IF_ERROR(CheckFinished(absl::StrCat("job ", job_id), followed.job.state()));
-  return followed;
+  if (!IsUnfinished(followed.job.state())) return followed;
+  return absl::AbortedError(absl::StrCat("the server stopped reporting job ", job_id,
+                                         ", which was ", ToText(followed.job.state()),
+                                         ". See: tunectl job list"));
 }
 
 absl::Status AwaitJob(Connection& connection, const v1::Job& job, const OnJobEvent& on_event) {

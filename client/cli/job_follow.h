@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job as the command that submitted it, or another, follows it.
 //
-//   ASSIGN_OR_RETURN(const v1::Job job,
-//                    Call(connection, &v1::BenchService::Stub::SubmitBench, request));
-//   if (flags.detach) return PrintDetached(job, flags.json);
 //   v1::BenchResult result;
-//   absl::Status status = AwaitJob(*connection, job, [&](const v1::JobEvent& event) {
-//     ForEachResult<v1::BenchResult>(event, [&](const v1::BenchResult& one) { result = one; });
-//   });
+//   RETURN_IF_ERROR(RunJob<v1::BenchResult>(
+//       session, flags.detach, &v1::BenchService::Stub::SubmitBench, request,
+//       [&](const v1::BenchResult& one) { result = one; }));
+//   if (flags.detach) return absl::OkStatus();
 #pragma once
 
 #include <cstdint>
@@ -15,17 +13,22 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/call.h"
 #include "client/cli/connection.h"
+#include "client/cli/session.h"
 #include "tune/v1/job.pb.h"
+#include "tune/v1/sweep.pb.h"
 
 namespace tune::client {
 
-// What --detach says, and what it needs: FAILED_PRECONDITION if the server ends with this process.
+// The help of --detach, and its check: FAILED_PRECONDITION if the server ends with this process.
 inline constexpr char kDetachHelp[] = "Queue it and return; `tunectl job watch` follows it";
 absl::Status CheckDetach(const Connection& connection);
-absl::Status PrintDetached(const v1::Job& job, bool json);
+absl::Status PrintDetached(const Session& session, const v1::Job& job);
 
-// What Ctrl-C does to the job that is followed.
+bool IsUnfinished(v1::JobState state);
+
+// The effect of Ctrl-C on the job that is followed.
 enum class OnInterrupt { kCancelJob, kLeaveRunning };
 
 struct FollowedJob {
@@ -46,6 +49,10 @@ absl::StatusOr<FollowedJob> FollowJob(Connection& connection, int64_t job_id,
 absl::Status AwaitJob(Connection& connection, const v1::Job& job, const OnJobEvent& on_event);
 
 absl::StatusOr<v1::Job> CancelJob(Connection& connection, int64_t job_id);
+// A job with its results.
+absl::StatusOr<v1::Job> GetJob(Connection& connection, int64_t job_id);
+// The sweep of a job; unset if the job is none.
+v1::Sweep SweepIn(const v1::Job& job);
 
 // Calls use(result) for each result of a type.
 template <typename Result, typename Results, typename Use>
@@ -58,6 +65,18 @@ void ForEachIn(const Results& results, Use use) {
 template <typename Result, typename Use>
 void ForEachResult(const v1::JobEvent& event, Use use) {
   ForEachIn<Result>(event.results(), use);
+}
+
+// Submits a job by `method` and follows it to its end as AwaitJob does, with use(result) for each
+// result. With `detach` it prints the job and returns.
+template <typename Result, typename Method, typename Request, typename Use>
+absl::Status RunJob(Session& session, bool detach, Method method, const Request& request, Use use) {
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  if (detach) RETURN_IF_ERROR(CheckDetach(*connection));
+  ASSIGN_OR_RETURN(const v1::Job job, Call(connection, method, request));
+  if (detach) return PrintDetached(session, job);
+  return AwaitJob(*connection, job,
+                  [&](const v1::JobEvent& event) { ForEachResult<Result>(event, use); });
 }
 
 }  // namespace tune::client

@@ -138,7 +138,7 @@ Json MapToJson(const Message& message, const FieldDescriptor& field) {
   return object;
 }
 
-// What a message type of the wire is in JSON, where that is not an object of its fields.
+// The message as a type whose JSON is not an object of its fields; null if it is of another type.
 template <typename Type>
 const Type* As(const Message& message) {
   return dynamic_cast<const Type*>(&message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --json prints: messages of the wire as scripts like them. docs/cli.md tells of the form.
+// The JSON of messages, as --json prints them. docs/cli.md describes the form.
 #pragma once
 
 #include <string>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl kernel list|show|check; new is in kernel_new.cc
+// tunectl kernel list|show|check|new
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -12,9 +13,7 @@
 #include "client/cli/call.h"
 #include "client/cli/command.h"
 #include "client/cli/dim_flags.h"
-#include "client/cli/kernel_choice.h"
-#include "client/cli/kernel_files.h"
-#include "client/report/format.h"
+#include "client/cli/templates.h"
 #include "client/report/terminal.h"
 #include "tune/v1/catalogue.grpc.pb.h"
 
@@ -32,24 +31,19 @@ std::string SizesText(const v1::Kernel& kernel) {
   });
 }
 
-absl::Status List(Session& session, bool json) {
+absl::Status List(Session& session) {
   ASSIGN_OR_RETURN(
       const v1::ListKernelsResponse response,
       Call(session.Connect(Need::kKernels), &v1::KernelService::Stub::ListKernels, {}));
-  if (json) {
-    PrintJsonList("kernels", response.kernels());
-    return absl::OkStatus();
-  }
-  Table table({"kernel", "dtypes", "configs", "summary"});
-  for (const v1::Kernel& kernel : response.kernels()) {
-    table.Add({kernel.spec().name(), absl::StrJoin(kernel.spec().dtypes(), ","), SizesText(kernel),
-               kernel.spec().summary()});
-  }
-  std::fputs(table.Text().c_str(), stdout);
-  return absl::OkStatus();
+  const auto row = [](const v1::Kernel& kernel) -> Cells {
+    return {kernel.spec().name(), absl::StrJoin(kernel.spec().dtypes(), ","), SizesText(kernel),
+            kernel.spec().summary()};
+  };
+  return PrintList(session, "kernels", response.kernels(),
+                   {"kernel", "dtypes", "configs", "summary"}, row);
 }
 
-// A kernel of one's own as GetKernel gives those of the catalogue, but for its hash.
+// A kernel of the user's as GetKernel returns a kernel of the catalogue, but without its hash.
 absl::StatusOr<v1::Kernel> OwnKernel(Connection* connection, const std::string& path) {
   RETURN_IF_ERROR(KernelName(path).status());
   ASSIGN_OR_RETURN(KernelFiles files, ReadKernelFiles(path));
@@ -71,7 +65,7 @@ absl::StatusOr<v1::Kernel> KernelOf(Connection* connection, const std::string& c
   return Call(connection, &v1::KernelService::Stub::GetKernel, request);
 }
 
-// Of a kernel of several launches.
+// Prints the launches of a kernel that has several.
 void PrintSteps(const v1::KernelSpec& spec) {
   if (spec.steps_size() == 0) return;
   std::printf("\nsteps\n");
@@ -109,27 +103,23 @@ void PrintKernel(const v1::Kernel& kernel, const std::string& chosen) {
 struct ShowFlags {
   KernelChoice kernel;
   bool source = false;
-  bool json = false;
 };
 
 absl::Status Show(Session& session, const ShowFlags& flags) {
   ASSIGN_OR_RETURN(const std::string chosen, OneKernel(flags.kernel));
   ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kKernels));
   ASSIGN_OR_RETURN(const v1::Kernel kernel, KernelOf(connection, chosen));
-  if (flags.source && !flags.json) {
+  if (flags.source && !session.json) {
     std::fputs(kernel.source_text().c_str(), stdout);
     return absl::OkStatus();
   }
-  return PrintResult(kernel, flags.json,
-                     [&](const v1::Kernel& shown) { PrintKernel(shown, chosen); });
+  return Print(session, kernel, [&](const v1::Kernel& shown) { PrintKernel(shown, chosen); });
 }
 
 struct CheckFlags {
-  KernelChoice kernel;
+  ProblemFlags problem;
   std::vector<std::string> targets;
-  std::string dtype;
   bool all = false;
-  bool json = false;
 };
 
 bool IsError(const v1::CheckFinding& finding) {
@@ -154,44 +144,22 @@ void PrintCheck(const v1::CheckKernelResponse& response) {
               response.findings_size() == 1 ? "" : "s");
 }
 
-// Progress on stderr: one line that is redrawn on a terminal, else a line for each target, and one
-// now and then of a target that takes long.
-class CheckMeter {
- public:
-  void Show(const v1::CheckProgress& progress) {
-    const std::string text =
-        absl::StrCat(progress.target(), ": ", progress.done(), " of ", progress.total(),
-                     progress.total() == 1 ? " config" : " configs", " tried",
-                     progress.errors() > 0 ? absl::StrCat("; errors: ", progress.errors()) : "");
-    if (IsInteractive()) {
-      live_.Show(text);
-      return;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (progress.done() != progress.total() && now - printed_ < kLineEvery) return;
-    printed_ = now;
-    std::fprintf(stderr, "%s\n", text.c_str());
-  }
-  void Clear() { live_.Clear(); }
-
- private:
-  LiveLine live_;
-  std::chrono::steady_clock::time_point printed_ = std::chrono::steady_clock::now();
-};
+void Show(ProgressMeter& meter, const v1::CheckProgress& progress) {
+  meter.Show(
+      absl::StrCat(progress.target(), ": ", progress.done(), " of ", progress.total(),
+                   progress.total() == 1 ? " config" : " configs", " tried",
+                   progress.errors() > 0 ? absl::StrCat("; errors: ", progress.errors()) : ""),
+      /*always=*/progress.done() == progress.total());
+}
 
 absl::StatusOr<v1::CheckKernelRequest> MakeCheckRequest(const Session& session,
                                                         const CheckFlags& flags) {
   v1::CheckKernelRequest request;
-  ASSIGN_OR_RETURN(const std::string kernel, OneKernel(flags.kernel));
-  if (!IsSpecPath(kernel)) {
-    request.set_kernel_name(kernel);
-  } else {
-    ASSIGN_OR_RETURN(auto files, ReadKernelFiles(kernel));
-    *request.mutable_kernel_source() = std::move(files.source);
-  }
+  ASSIGN_OR_RETURN(const std::string kernel, OneKernel(flags.problem.kernel));
+  RETURN_IF_ERROR(SetKernel(kernel, request).status());
   for (const std::string& target : flags.targets) request.add_targets(target);
   request.set_all_variants(flags.all);
-  request.set_dtype(flags.dtype);
+  request.set_dtype(flags.problem.dtype);
   ASSIGN_OR_RETURN(auto dims, ParseDims(session.dims));
   request.mutable_dims()->insert(dims.begin(), dims.end());
   return request;
@@ -201,9 +169,9 @@ absl::Status Check(Session& session, const CheckFlags& flags) {
   ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kKernels));
   ASSIGN_OR_RETURN(const v1::CheckKernelRequest request, MakeCheckRequest(session, flags));
   v1::CheckKernelResponse response;
-  CheckMeter meter;
+  ProgressMeter meter(/*quiet=*/false, kLineEvery, /*late=*/true);
   const auto take = [&](v1::CheckKernelEvent& event) {
-    if (event.has_progress()) meter.Show(event.progress());
+    if (event.has_progress()) Show(meter, event.progress());
     if (event.has_response()) response = std::move(*event.mutable_response());
   };
   const absl::Status checked =
@@ -214,7 +182,37 @@ absl::Status Check(Session& session, const CheckFlags& flags) {
   if (std::any_of(findings.begin(), findings.end(), IsError)) {
     session.Finish(response.has_kernel() ? kFailed : kUsage);
   }
-  return PrintResult(response, flags.json, PrintCheck);
+  return Print(session, response, PrintCheck);
+}
+
+struct NewFlags {
+  std::string name;
+  std::string language = "cuda";
+  std::string folder;
+};
+
+absl::Status New(const NewFlags& flags) {
+  ASSIGN_OR_RETURN(auto files, NewKernelFiles(flags.name, flags.language));
+  const std::string folder = flags.folder.empty() ? flags.name : flags.folder;
+  RETURN_IF_ERROR(WriteNewFolder(folder, files));
+  const std::string spec = absl::StrCat(folder, "/", flags.name, ".textproto");
+  for (const auto& [name, text] : files) std::printf("%s/%s\n", folder.c_str(), name.c_str());
+  std::fprintf(stderr, "next: tunectl sweep %s --budget 30s\n", spec.c_str());
+  return absl::OkStatus();
+}
+
+Command NewCommand() {
+  const auto flags = std::make_shared<NewFlags>();
+  return {
+      .name = "new",
+      .help = "Write a kernel to start from: spec, source, reference and README, in a new folder",
+      .examples = {"tunectl kernel new rms-norm",
+                   "tunectl kernel new rms-norm --language ptx --folder kernels/rms-norm"},
+      .flags = {Flag("NAME", &flags->name, "Name of the kernel: 'rms-norm'").Required(),
+                Flag("--language", &flags->language, "Language of the source")
+                    .OneOf(TemplateLanguages()),
+                Flag("--folder", &flags->folder, "Folder to write; by default NAME")},
+      .run = [flags] { return New(*flags); }};
 }
 
 }  // namespace
@@ -222,31 +220,32 @@ absl::Status Check(Session& session, const CheckFlags& flags) {
 Command KernelCommand(Session& session) {
   const auto show = std::make_shared<ShowFlags>();
   const auto check = std::make_shared<CheckFlags>();
-  return {
-      .name = "kernel",
-      .help = "The kernels there are, and checking your own",
-      .verbs = {{.name = "list",
-                 .help = "The catalogue",
-                 .flags = {Flag("--json", &show->json, kJsonHelp)},
-                 .run = [&session, show] { return List(session, show->json); }},
-                {.name = "show",
-                 .help = "One kernel: dims, params, size of its space",
-                 .kernel = &show->kernel,
-                 .flags = {Flag("--json", &show->json, "Print JSON, with source and README"),
-                           Flag("--source", &show->source, "Its source text")},
-                 .run = [&session, show] { return Show(session, *show); }},
-                {.name = "check",
-                 .help = "Check a spec and compile it, without running it.\nExamples:\n"
-                         "  tunectl kernel check my/kernel.textproto\n"
-                         "  tunectl kernel check softmax --target sm_90a --all",
-                 .kernel = &check->kernel,
-                 .flags = {Flag("--target", &check->targets,
-                                "Target such as cpu or sm_90a; may be repeated"),
-                           Flag("--dtype", &check->dtype, "Data type"),
-                           Flag("--all", &check->all, "Compile every config, not only the default"),
-                           Flag("--json", &check->json, kJsonHelp)},
-                 .run = [&session, check] { return Check(session, *check); }},
-                KernelNewCommand()}};
+  return {.name = "kernel",
+          .help = "The catalogue of kernels, and checks of your own",
+          .verbs = {
+              {.name = "list",
+               .help = "List the catalogue",
+               .json = kJsonHelp,
+               .run = [&session] { return List(session); }},
+              {.name = "show",
+               .help = "Show one kernel: dims, params, size of its space",
+               .kernel = &show->kernel,
+               .json = "Print JSON, with source and README",
+               .flags = {Flag("--source", &show->source, "Print its source text")},
+               .run = [&session, show] { return Show(session, *show); }},
+              {.name = "check",
+               .help = "Check a spec and compile it, without running it",
+               .examples = {"tunectl kernel check my/kernel.textproto",
+                            "tunectl kernel check softmax --target sm_90a --all"},
+               .kernel = &check->problem.kernel,
+               .dims = true,
+               .json = kJsonHelp,
+               .flags = {Flag("--target", &check->targets,
+                              "Target such as cpu or sm_90a; may be given several times"),
+                         Flag("--dtype", &check->problem.dtype, kDtypeHelp),
+                         Flag("--all", &check->all, "Compile every config, not only the default")},
+               .run = [&session, check] { return Check(session, *check); }},
+              NewCommand()}};
 }
 
 }  // namespace tune::client

@@ -25,18 +25,18 @@ bool IsInNameSpace(const std::string& kernel) {
 
 }  // namespace
 
-void SortKernel(std::string& name, std::string& path) {
-  if (name.empty() == path.empty()) return;
-  if (name.empty() ? !IsSpecPath(path) : IsSpecPath(name)) name.swap(path);
+std::vector<std::string> KernelChoice::All() const {
+  std::vector<std::string> all = arguments;
+  all.insert(all.end(), flags.begin(), flags.end());
+  return all;
 }
 
 absl::StatusOr<std::string> OneKernel(const KernelChoice& choice) {
-  if (choice.argument.empty() == choice.flag.empty()) {
-    return absl::InvalidArgumentError(
-        "name one kernel, by its name in the catalogue or the path of a spec; 'tunectl kernel "
-        "list' shows the catalogue");
-  }
-  return choice.argument.empty() ? choice.flag : choice.argument;
+  const std::vector<std::string> kernels = choice.All();
+  if (kernels.size() == 1 && !kernels.front().empty()) return kernels.front();
+  return absl::InvalidArgumentError(
+      "name one kernel, by its name in the catalogue or the path of a spec; 'tunectl kernel "
+      "list' shows the catalogue");
 }
 
 absl::StatusOr<std::string> KernelName(const std::string& kernel) {

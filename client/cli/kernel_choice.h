@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -16,16 +17,16 @@ inline constexpr char kKernelFlagHelp[] = "Kernel name or spec path (same as KER
 // Paths have a '/' or a '.', names neither.
 bool IsSpecPath(const std::string& kernel);
 
-// Puts the argument and the flag in the order of a name and a path, if only one of them is given.
-void SortKernel(std::string& name, std::string& path);
-
-// What the argument KERNEL and the flag --kernel were given.
+// The values of the argument KERNEL and of the flag --kernel.
 struct KernelChoice {
-  std::string argument;
-  std::string flag;
+  std::vector<std::string> arguments;
+  std::vector<std::string> flags;
+  bool several = false;  // the command takes more than one
+
+  std::vector<std::string> All() const;
 };
 
-// The argument or the flag. INVALID_ARGUMENT if both or none are given.
+// The one kernel that was given. INVALID_ARGUMENT if none or more were.
 absl::StatusOr<std::string> OneKernel(const KernelChoice& choice);
 
 // The name of a kernel: of a path the one that its spec gives.

@@ -28,7 +28,7 @@ class IgnoreErrors : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
 
-// What buffers are filled with or compared with.
+// The files that buffers are filled with or compared with.
 std::set<std::string> DataFilesOf(const v1::KernelSpec& spec) {
   std::set<std::string> names;
   for (const v1::Arg& arg : spec.args()) {
@@ -39,7 +39,7 @@ std::set<std::string> DataFilesOf(const v1::KernelSpec& spec) {
 }
 
 // A file that has to be there.
-absl::StatusOr<std::string> ReadNamed(const ReadFile& read, const std::string& folder,
+absl::StatusOr<std::string> ReadNamed(const FileReader& read, const std::string& folder,
                                       const std::string& name, size_t bytes_max) {
   absl::StatusOr<std::string> text = read(folder, name, bytes_max);
   if (!absl::IsNotFound(text.status())) return text;
@@ -55,7 +55,7 @@ std::filesystem::path Above(const std::filesystem::path& folder) {
 // The text of a shared header for the kernel in `folder`. A kernel that lies in a folder "kernels"
 // is read with the headers of that folder's "include", so that each revision of a catalogue is read
 // with its own; any other kernel, and where that folder lacks the header, with the shipped ones.
-absl::StatusOr<std::string> ReadShared(const ReadFile& read, const std::string& folder,
+absl::StatusOr<std::string> ReadShared(const FileReader& read, const std::string& folder,
                                        const std::string& name) {
   const std::filesystem::path path(folder);
   if (!absl::IsNotFound(read(folder, name, kMaxSourceBytes).status())) {
@@ -73,7 +73,7 @@ absl::StatusOr<std::string> ReadShared(const ReadFile& read, const std::string& 
 
 // Adds the files, which may have so many bytes in all.
 absl::Status AddFiles(const std::string& folder, const std::set<std::string>& names,
-                      size_t bytes_left, const ReadFile& read, v1::KernelSource& source) {
+                      size_t bytes_left, const FileReader& read, v1::KernelSource& source) {
   for (const std::string& name : names) {
     // A name that leaves the folder is refused by the server; nothing outside is read for it here.
     if (name == ".." || absl::StrContains(name, '/')) continue;
@@ -90,7 +90,7 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path) {
   return ReadKernelFiles(path, ReadContained);
 }
 
-absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read) {
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const FileReader& read) {
   const std::filesystem::path spec_path(path);
   const std::string folder = spec_path.parent_path().string();
   for (const char* extension : {".cu", ".cuh", ".cc", ".cpp", ".py", ".ptx", ".cubin"}) {

@@ -17,7 +17,7 @@ struct KernelFiles {
 
 // Returns the text of a file of a folder, of at most so many bytes. NOT_FOUND: there is no such
 // file.
-using ReadFile = std::function<absl::StatusOr<std::string>(
+using FileReader = std::function<absl::StatusOr<std::string>(
     const std::string& folder, const std::string& name, size_t bytes_max)>;
 
 // The spec at `path` with the source, headers and data it names, from the spec's folder. A shared
@@ -27,8 +27,8 @@ using ReadFile = std::function<absl::StatusOr<std::string>(
 // of the folder; a shared header that tunectl lacks, or that has the name of a file in the folder;
 // more than 256 files, 1 MiB of text, or 16 MiB of what buffers hold.
 absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path);
-// The same from where `read` reads: a commit, say.
-absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const ReadFile& read);
+// Reads the files by `read`, from a commit, for example.
+absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const FileReader& read);
 
 // The text of a space definition. INVALID_ARGUMENT as above.
 absl::StatusOr<std::string> ReadDefinition(const std::string& path);

@@ -31,15 +31,9 @@ absl::StatusOr<v1::KernelSpec> SpecOf(Session& session, const std::string& kerne
 
 }  // namespace
 
-KernelHelp::KernelHelp(CLI::App& command) : command_(command) {
-  command.set_help_flag();
-  command.add_flag("-h,--help", asked_, "This help; with a kernel, also its dims");
-}
-
-absl::Status KernelHelp::Print(Session& session, const std::string& kernel) const {
-  std::fputs(command_.help("tunectl").c_str(), stdout);
-  if (kernel.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(auto spec, SpecOf(session, kernel));
+absl::Status PrintDims(Session& session, const std::vector<std::string>& kernels) {
+  if (kernels.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto spec, SpecOf(session, kernels.front()));
   std::printf("\nDims of %s: %s\n%s\nData types: %s\n", spec.name().c_str(), spec.summary().c_str(),
               DimHelp(spec).c_str(), absl::StrJoin(spec.dtypes(), ", ").c_str());
   return absl::OkStatus();

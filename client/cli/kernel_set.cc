@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<std::string>> SpecsIn(const fs::path& folder) {
   for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
     if (++entries > kEntriesMax) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", folder.string(), "' holds more than ", kEntriesMax,
+          absl::StrCat("'", folder.string(), "' has more than ", kEntriesMax,
                        " files; name the folder of the kernels, or let --folder do it"));
     }
     if (it.depth() > 0) it.disable_recursion_pending();
@@ -148,7 +148,7 @@ absl::StatusOr<KernelSet> ReadRevision(const std::string& where, const std::stri
   }
   RETURN_IF_ERROR(
       CheckCount(specs.size(), absl::StrCat("folder '", folder, "' of commit ", commit)));
-  const ReadFile read = [&](const std::string& in, const std::string& name, size_t bytes_max) {
+  const FileReader read = [&](const std::string& in, const std::string& name, size_t bytes_max) {
     return ReadOfCommit(*repository, files, in, name, bytes_max);
   };
   for (const std::string& spec : specs) {

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -14,24 +16,45 @@
 namespace tune::client {
 namespace {
 
+constexpr char kPreface[] =
+    "# tunectl\n\nWritten by `tunectl help --markdown`; do not edit.\n\n"
+    "Every reading command has `--json`: a message of `proto/tune/v1` as an object, with the "
+    "field\n"
+    "names of the .proto files. Fields that are zero, empty or unset are left out; all numbers are "
+    "plain\n"
+    "numbers, 64-bit ones too; infinite values and NaN are `null`. A config is an object of its "
+    "params,\n"
+    "`{\"BLOCK_M\": 64, \"PATH\": \"wgmma\"}`; a problem is `{\"dims\": {\"seq\": 4096}, "
+    "\"dtype\": \"bf16\"}`.\n"
+    "A command that lists prints an object with one list, also if it is empty, with an element on "
+    "a line:\n"
+    "`{\"sweeps\": [...]}`, and so `kernels`, `devices`, `trials`, `profiles`, `gates`, "
+    "`baselines`,\n"
+    "`strategies`. Only ASCII is printed; other characters are escaped. Tables are for people and "
+    "may change;\n"
+    "in them control characters of compile logs, names and messages are shown as `\\x1b` and the "
+    "like.\n";
+
 // CLI11's help() of a command that has been called is that of the verb it was called with.
 std::string HelpOf(const CLI::App& command, const std::string& path) {
   return command.get_formatter()->make_help(&command, path, CLI::AppFormatMode::Normal);
 }
 
-std::string HelpOfCommand(const CLI::App& app, const std::vector<std::string>& words) {
+absl::Status PrintHelp(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   std::string path = "tunectl";
   for (const std::string& word : words) {
-    try {
-      command = command->get_subcommand(word);
-    } catch (const CLI::OptionNotFound&) {
-      throw CLI::ValidationError(
+    const auto named =
+        command->get_subcommands([&](const CLI::App* verb) { return verb->get_name() == word; });
+    if (named.empty()) {
+      return absl::InvalidArgumentError(
           absl::StrCat(path, " has no command '", word, "'; see: ", path, " --help"));
     }
+    command = named.front();
     absl::StrAppend(&path, " ", word);
   }
-  return HelpOf(*command, path);
+  std::fputs(HelpOf(*command, path).c_str(), stdout);
+  return absl::OkStatus();
 }
 
 void AppendCommand(const CLI::App& command, const std::string& path, std::string& text) {
@@ -44,6 +67,14 @@ void AppendCommand(const CLI::App& command, const std::string& path, std::string
 // CLI11's own form has all that it knows in the flag's type: "--limit UINT:INT in [1 - 1000]=20".
 class Formatter : public CLI::Formatter {
  public:
+  // Without a footer CLI11 ends the help with an empty line.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+    while (absl::EndsWith(text, "\n\n")) text.pop_back();
+    return text;
+  }
+
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string text;
     if (!option->get_positional() && option->get_type_size() != 0) text = ValueName(*option);
@@ -90,32 +121,21 @@ class Formatter : public CLI::Formatter {
 
 std::shared_ptr<CLI::FormatterBase> HelpFormatter() { return std::make_shared<Formatter>(); }
 
-void AddManual(CLI::App& app) {
+Command HelpCommand(const CLI::App& app) {
   auto markdown = std::make_shared<bool>(false);
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* help = app.add_subcommand("help", "Show this manual, or one command's help");
-  help->add_option("COMMAND", *words, "Such as: sweep, or: kernel check");
-  help->add_flag("--markdown", *markdown, "All commands, as docs/cli.md");
-  help->callback([&app, markdown, words] {
-    if (!*markdown) {
-      std::fputs(HelpOfCommand(app, *words).c_str(), stdout);
-      return;
-    }
-    std::string text =
-        "# tunectl\n\nWritten by `tunectl help --markdown`; do not edit.\n\n"
-        "Every reading command has `--json`: a message of `proto/tune/v1` as an object, with the "
-        "field\nnames of the .proto files. Fields that are zero, empty or unset are left out; all "
-        "numbers are plain\nnumbers, 64-bit ones too; what is not finite is `null`. A config is "
-        "an object of its params,\n`{\"BLOCK_M\": 64, \"PATH\": \"wgmma\"}`; a problem is "
-        "`{\"dims\": {\"seq\": 4096}, \"dtype\": \"bf16\"}`.\nWhat lists prints an object "
-        "with one list, which is there when it is empty, and an element on a line:\n"
-        "`{\"sweeps\": [...]}`, and so `kernels`, `devices`, `trials`, `profiles`, `gates`, "
-        "`baselines`,\n`strategies`. Only ASCII is printed; other characters are escaped. Tables "
-        "are for people and may change;\nin them control characters of compile logs, names and "
-        "messages are shown as `\\x1b` and the like.\n";
-    AppendCommand(app, "tunectl", text);
-    std::fputs(text.c_str(), stdout);
-  });
+  return {.name = "help",
+          .help = "Show this manual, or one command's help",
+          .flags = {Flag("COMMAND", words.get(), "Command, such as: sweep, or: kernel check"),
+                    Flag("--markdown", markdown.get(),
+                         "Print the help of all commands, as docs/cli.md")},
+          .run = [&app, markdown, words] {
+            if (!*markdown) return PrintHelp(app, *words);
+            std::string text = kPreface;
+            AppendCommand(app, "tunectl", text);
+            std::fputs(text.c_str(), stdout);
+            return absl::OkStatus();
+          }};
 }
 
 }  // namespace tune::client

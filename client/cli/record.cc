@@ -8,7 +8,6 @@
 #include "client/cli/call.h"
 #include "client/cli/command.h"
 #include "client/report/format.h"
-#include "client/report/terminal.h"
 #include "tune/v1/record.grpc.pb.h"
 
 namespace tune::client {
@@ -18,21 +17,9 @@ struct ListFlags {
   std::string kernel;
   std::string device;
   bool own = false;
-  bool json = false;
 };
 
 bool IsShipped(const v1::Record& record) { return record.id() == 0; }
-
-void Print(const v1::ListRecordsResponse& response) {
-  Table table({"record", "kernel", "problem", "device", "latency", "config", "published"});
-  for (const v1::Record& record : response.records()) {
-    table.Add({IsShipped(record) ? "shipped" : absl::StrCat(record.id()), record.kernel_name(),
-               ToText(record.problem()), record.device_name(),
-               LatencyText(record.measurement().latency_ns_median()), ToText(record.config(), {}),
-               TimeText(record.published_unix_ms())});
-  }
-  std::fputs(table.Text().c_str(), stdout);
-}
 
 absl::StatusOr<v1::ListRecordsResponse> Find(Connection* connection, const ListFlags& flags) {
   v1::ListRecordsRequest request;
@@ -55,12 +42,18 @@ absl::StatusOr<v1::ListRecordsResponse> Find(Connection* connection, const ListF
 absl::Status List(Session& session, const ListFlags& flags) {
   ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
   ASSIGN_OR_RETURN(const v1::ListRecordsResponse chosen, Find(connection, flags));
-  if (flags.json) {
-    PrintJsonList("records", chosen.records());
-  } else {
-    Print(chosen);
-  }
-  return absl::OkStatus();
+  const auto row = [](const v1::Record& record) -> Cells {
+    return {IsShipped(record) ? "shipped" : absl::StrCat(record.id()),
+            record.kernel_name(),
+            ToText(record.problem()),
+            record.device_name(),
+            LatencyText(record.measurement().latency_ns_median()),
+            ToText(record.config(), {}),
+            TimeText(record.published_unix_ms())};
+  };
+  return PrintList(session, "records", chosen.records(),
+                   {"record", "kernel", "problem", "device", "latency", "config", "published"},
+                   row);
 }
 
 }  // namespace
@@ -69,17 +62,17 @@ Command RecordCommand(Session& session) {
   const auto flags = std::make_shared<ListFlags>();
   return {
       .name = "record",
-      .help =
-          "The best known config of each workload: the daemon's own, and those that came with it",
-      .verbs = {{.name = "list",
-                 .help = "All records, newest first.\nExamples:\n"
-                         "  tunectl record list softmax\n"
-                         "  tunectl record list --own-only --device 'NVIDIA H200' --json",
-                 .flags = {Flag("KERNEL", &flags->kernel, "Of this kernel only"),
-                           Flag("--device", &flags->device, "Of this device only, by its name"),
-                           Flag("--own-only", &flags->own, "Without those that came with tunectl"),
-                           Flag("--json", &flags->json, kJsonHelp)},
-                 .run = [&session, flags] { return List(session, *flags); }}}};
+      .help = "The best known config of each workload: the daemon's own records and shipped ones",
+      .verbs = {
+          {.name = "list",
+           .help = "List all records, newest first",
+           .examples = {"tunectl record list softmax",
+                        "tunectl record list --own-only --device 'NVIDIA H200' --json"},
+           .json = kJsonHelp,
+           .flags = {Flag("KERNEL", &flags->kernel, "Only records of this kernel"),
+                     Flag("--device", &flags->device, "Only records of this device, by its name"),
+                     Flag("--own-only", &flags->own, "Leave out the records shipped with tunectl")},
+           .run = [&session, flags] { return List(session, *flags); }}}};
 }
 
 }  // namespace tune::client

@@ -12,6 +12,7 @@
 #include "client/cli/call.h"
 #include "client/cli/command.h"
 #include "client/cli/recording_files.h"
+#include "client/cli/work_id.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
 #include "tune/v1/replay.grpc.pb.h"
@@ -20,8 +21,6 @@
 namespace tune::client {
 namespace {
 
-constexpr char kFormats[] = "neutral, kernel-tuner or t4";
-
 struct RecordingFlags {
   std::string path;
   std::string definition;
@@ -29,42 +28,33 @@ struct RecordingFlags {
   std::string format = "neutral";
   int64_t sweep_id = 0;
   bool force = false;
-  bool json = false;
 };
-
-void AddLine(std::string& text, const std::string& title, const std::string& value) {
-  if (!value.empty()) absl::StrAppend(&text, Dim(fmt::format("{:<12}", title)), value, "\n");
-}
 
 std::string InfoText(const v1::RecordingInfo& info) {
   std::string text = fmt::format("{}  on {}\n\n", Bold(info.name()), info.device());
-  AddLine(text, "kernel", info.kernel());
-  AddLine(text, "problem", info.problem());
-  AddLine(text, "source", info.source());
-  std::vector<std::string> outcomes;
-  for (const auto& [outcome, count] : info.outcomes()) {
-    outcomes.push_back(absl::StrCat(count, " ", outcome));
-  }
-  AddLine(text, "configs",
-          fmt::format("{}{}: {}", info.configs(), info.sampled() ? " (perhaps not all)" : "",
-                      absl::StrJoin(outcomes, ", ")));
+  const auto add = [&](const std::string& title, const std::string& value) {
+    AddLine(text, title, value, 12);
+  };
+  add("kernel", info.kernel());
+  add("problem", info.problem());
+  add("source", info.source());
+  add("configs", fmt::format("{}{}: {}", info.configs(), info.sampled() ? " (perhaps not all)" : "",
+                             CountsText(info.outcomes())));
   if (info.has_best_config()) {
-    AddLine(text, "best",
-            fmt::format("{}  {}", LatencyText(info.best_latency_ns()), ToText(info.best_config())));
-    AddLine(text, "over it",
-            fmt::format("median {:.2f}, worst {:.1f}; {} configs within 5 %", info.median_ratio(),
-                        info.worst_ratio(), info.within_5_percent()));
+    add("best",
+        fmt::format("{}  {}", LatencyText(info.best_latency_ns()), ToText(info.best_config())));
+    add("over it", fmt::format("median {:.2f}, worst {:.1f}; {} configs within 5 %",
+                               info.median_ratio(), info.worst_ratio(), info.within_5_percent()));
   }
-  if (info.seconds() > 0) AddLine(text, "took", DurationText(info.seconds()));
+  if (info.seconds() > 0) add("took", DurationText(info.seconds()));
   for (int i = 0; i < info.params_size(); ++i) {
     const v1::RecordedParam& param = info.params(i);
     std::vector<std::string> values;
     for (const v1::Value& value : param.values()) values.push_back(ToText(value));
-    AddLine(text, i == 0 ? "params" : "",
-            absl::StrCat(param.name(), ": ", absl::StrJoin(values, " ")));
+    add(i == 0 ? "params" : "", absl::StrCat(param.name(), ": ", absl::StrJoin(values, " ")));
   }
   for (int i = 0; i < info.constraints_size(); ++i) {
-    AddLine(text, i == 0 ? "constraints" : "", info.constraints(i));
+    add(i == 0 ? "constraints" : "", info.constraints(i));
   }
   return text;
 }
@@ -75,9 +65,8 @@ absl::Status Show(Session& session, const RecordingFlags& flags) {
   ASSIGN_OR_RETURN(
       const v1::RecordingInfo info,
       Call(session.Replay(), &v1::ReplayService::Stub::DescribeRecording, request, kNoTimeout));
-  return PrintResult(info, flags.json, [](const v1::RecordingInfo& shown) {
-    std::fputs(InfoText(shown).c_str(), stdout);
-  });
+  return Print(session, info,
+               [](const v1::RecordingInfo& shown) { std::fputs(InfoText(shown).c_str(), stdout); });
 }
 
 absl::StatusOr<v1::ConvertRecordingResponse> Convert(Session& session, v1::RecordingSource source,
@@ -115,10 +104,7 @@ absl::Status ConvertFile(Session& session, const RecordingFlags& flags) {
 absl::Status FromSweep(Session& session, const RecordingFlags& flags) {
   ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
   v1::RecordingSource source;
-  v1::GetSweepRequest wanted;
-  wanted.set_sweep_id(flags.sweep_id);
-  ASSIGN_OR_RETURN(*source.mutable_sweep(),
-                   Call(connection, &v1::SweepService::Stub::GetSweep, wanted));
+  ASSIGN_OR_RETURN(*source.mutable_sweep(), GetSweep(*connection, flags.sweep_id));
   v1::ListTrialsRequest request;
   request.set_sweep_id(flags.sweep_id);
   request.set_with_reused(true);
@@ -143,9 +129,9 @@ std::vector<Flag> SourceFlags(RecordingFlags& flags) {
 }
 
 std::vector<Flag> OutFlags(RecordingFlags& flags) {
-  return {Flag("OUT", &flags.out, "Where to: the start of the files' names").Required(),
-          Flag("--format", &flags.format, kFormats),
-          Flag("--force", &flags.force, "Write over what is there")};
+  return {Flag("OUT", &flags.out, "Start of the names of the files to write").Required(),
+          Flag("--format", &flags.format, "Format: neutral, kernel-tuner or t4"),
+          Flag("--force", &flags.force, "Replace existing files")};
 }
 
 }  // namespace
@@ -154,24 +140,23 @@ Command RecordingCommand(Session& session) {
   const auto flags = std::make_shared<RecordingFlags>();
   return {
       .name = "recording",
-      .help =
-          "Recorded spaces: bring and take measurements.\n"
-          "Examples:\n"
-          "  tunectl recording show cache.json\n"
-          "  tunectl recording convert cache.json mine --format neutral\n"
-          "  tunectl recording from-sweep 12 softmax-h200\n"
-          "  tunectl sweep --replay softmax-h200.json --strategy random --budget 50\n",
+      .help = "Recorded spaces: measurements of this tuner and of others, as files",
+      .examples = {"tunectl recording show cache.json",
+                   "tunectl recording convert cache.json mine --format neutral",
+                   "tunectl recording from-sweep 12 softmax-h200",
+                   "tunectl sweep --replay softmax-h200.json --strategy random --budget 50"},
       .verbs = {
           {.name = "show",
-           .help = "What is in a recording",
-           .flags = Joined(SourceFlags(*flags), {Flag("--json", &flags->json, kJsonHelp)}),
+           .help = "Describe a recording",
+           .json = kJsonHelp,
+           .flags = SourceFlags(*flags),
            .run = [&session, flags] { return Show(session, *flags); }},
           {.name = "convert",
            .help = "Write a recording in another format",
            .flags = Joined(SourceFlags(*flags), OutFlags(*flags)),
            .run = [&session, flags] { return ConvertFile(session, *flags); }},
           {.name = "from-sweep",
-           .help = "Write what a sweep of ours measured",
+           .help = "Write the measurements of a sweep as a recording",
            .flags = Joined(
                {Flag("ID", &flags->sweep_id, "Sweep id, as in 'tunectl sweep list'").Required()},
                OutFlags(*flags)),

@@ -2,21 +2,20 @@
 #include "client/cli/recording_files.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "client/cli/user_file.h"
 
 namespace tune::client {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uintmax_t kFileBytesMax = uintmax_t{512} << 20;
+constexpr size_t kFileBytesMax = size_t{512} << 20;
 
 bool IsFile(const std::string& path) {
   std::error_code error;
@@ -24,22 +23,9 @@ bool IsFile(const std::string& path) {
 }
 
 absl::Status AddFile(const std::string& path, v1::RecordingSource& source) {
-  std::error_code error;
-  const uintmax_t bytes = fs::file_size(path, error);
-  if (error) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "': ", error.message()));
-  }
-  if (bytes > kFileBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' has more than ", kFileBytesMax >> 20, " MiB"));
-  }
-  std::ifstream in(path, std::ios::binary);
   v1::RecordingFile& file = *source.add_files();
   file.set_name(fs::path(path).filename().string());
-  file.set_content(std::string(std::istreambuf_iterator<char>(in), {}));
-  if (in.bad() || !in.is_open()) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read '", path, "'"));
-  }
+  ASSIGN_OR_RETURN(*file.mutable_content(), ReadFile(path, kFileBytesMax));
   return absl::OkStatus();
 }
 
@@ -81,15 +67,8 @@ absl::Status WriteFiles(const std::string& folder, const std::vector<v1::Recordi
   }
   for (const v1::RecordingFile& file : files) {
     const std::string path = (into / file.name()).string();
-    const std::string part = path + ".part";
-    std::ofstream out(part, std::ios::binary | std::ios::trunc);
-    out << file.content();
-    out.close();
-    std::error_code error;
-    if (out) fs::rename(part, path, error);
-    if (!out || error) {
-      fs::remove(part, error);
-      return absl::FailedPreconditionError(absl::StrCat("cannot write '", path, "'"));
+    if (const absl::Status written = WriteFile(path, file.content()); !written.ok()) {
+      return absl::FailedPreconditionError(written.message());
     }
   }
   return absl::OkStatus();

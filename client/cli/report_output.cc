@@ -3,23 +3,20 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "client/cli/user_file.h"
 
 namespace tune::client {
 
 std::vector<Flag> OutputFlags(ReportOutput& output, std::vector<std::string> formats) {
-  const std::string help =
-      absl::StrCat("One of ", absl::StrJoin(formats, ", "), "; by default what --out's name says");
-  return {Flag("--format", &output.format, help).OneOf(std::move(formats)),
+  return {Flag("--format", &output.format, "Format; by default the ending of --out")
+              .OneOf(std::move(formats)),
           Flag("-o,--out", &output.out, "File to write; by default standard output"),
           Flag("--image", &output.image, "Link to the SVG, for Markdown")};
 }
 
-// Of the file's name if there is no --format: "report.html" asks for a page.
 std::string FormatOf(const ReportOutput& output) {
   if (!output.format.empty()) return output.format;
   for (const char* format : {"html", "svg", "md", "json", "csv"}) {
@@ -40,10 +37,9 @@ absl::Status Write(const ReportOutput& output, const std::string& text) {
         "--out '", output.out, "' ends in no format: give --format, or end it in .html, ",
         ".svg, .md, .json, .csv or .txt"));
   }
-  std::ofstream file(output.out, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return absl::FailedPreconditionError(absl::StrCat("cannot write '", output.out, "'"));
+  if (const absl::Status written = WriteFile(output.out, text); !written.ok()) {
+    return absl::FailedPreconditionError(written.message());
+  }
   std::fprintf(stderr, "wrote %s\n", output.out.c_str());
   return absl::OkStatus();
 }

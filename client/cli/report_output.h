@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a report goes, and in which form: what the report commands share.
+// The destination and the form of a report, shared by the report commands.
 #pragma once
 
 #include <string>

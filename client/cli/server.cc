@@ -16,7 +16,7 @@
 namespace tune::client {
 namespace {
 
-// Empty: the daemon has none.
+// The daemon's certificate; empty if it has none.
 std::string CertificateText(const v1::TlsCertificate& certificate) {
   if (certificate.file().empty()) return "";
   return absl::StrCat("certificate until ", TimeText(certificate.expires_unix_ms()),
@@ -44,7 +44,7 @@ std::string RefusedText(const v1::Traffic& traffic) {
                       " of them with a wrong token; the daemon's log has from where");
 }
 
-// Of a server inside tunectl: where a daemon was looked for, and how another is reached.
+// The line for a server inside tunectl: where a daemon was looked for, and how another is reached.
 std::string NoDaemonText(const v1::ServerStatus& server) {
   const std::string none = absl::StrCat("inside tunectl: no daemon answers at ", DefaultAddress());
   if (server.state_owner().empty()) {
@@ -114,7 +114,7 @@ void PrintStatus(const v1::ServerStatus& server) {
     std::printf("%-11s%s\n", "queue", QueueText(principal).c_str());
   }
   for (const v1::StoredBytes& stored : server.stored()) {
-    std::printf("%-11s%s\n", "keeps", StoredText(stored, server.bounds()).c_str());
+    std::printf("%-11s%s\n", "storage", StoredText(stored, server.bounds()).c_str());
   }
   if (server.withdrawn_record_count() > 0) {
     std::printf(
@@ -134,41 +134,38 @@ void PrintStatus(const v1::ServerStatus& server) {
   }
 }
 
-absl::Status Status(Session& session, bool json) {
+absl::Status Status(Session& session) {
   ASSIGN_OR_RETURN(const v1::ServerStatus server,
                    Call(session.Connect(Need::kRead), &v1::ServerService::Stub::GetStatus, {}));
-  return PrintResult(server, json, PrintStatus);
+  return Print(session, server, PrintStatus);
 }
 
 void PrintCleared(const v1::ClearCompileCacheResponse& response) {
   std::printf("removed %s of compiled variants\n", BytesText(response.removed_bytes()).c_str());
 }
 
-absl::Status ClearCache(Session& session, bool json) {
+absl::Status ClearCache(Session& session) {
   ASSIGN_OR_RETURN(const v1::ClearCompileCacheResponse response,
                    Call(session.Connect(), &v1::ServerService::Stub::ClearCompileCache, {}));
-  return PrintResult(response, json, PrintCleared);
+  return Print(session, response, PrintCleared);
 }
 
 }  // namespace
 
 Command ServerCommand(Session& session) {
-  const auto json = std::make_shared<bool>(false);
-  return {
-      .name = "server",
-      .help = "The daemon",
-      .verbs = {
-          {.name = "status",
-           .help = "Is there a daemon, and how does it do",
-           .flags = {Flag("--json", json.get(), kJsonHelp)},
-           .run = [&session, json] { return Status(session, *json); }},
-          {.name = "cache",
-           .help = "What the daemon keeps of compiles",
-           .verbs = {{.name = "clear",
-                      .help = "Remove every compiled variant; each is compiled again when it is "
-                              "needed (operators only)",
-                      .flags = {Flag("--json", json.get(), kJsonHelp)},
-                      .run = [&session, json] { return ClearCache(session, *json); }}}}}};
+  return {.name = "server",
+          .help = "The daemon",
+          .verbs = {{.name = "status",
+                     .help = "Show whether a daemon runs, and its state",
+                     .json = kJsonHelp,
+                     .run = [&session] { return Status(session); }},
+                    {.name = "cache",
+                     .help = "The daemon's cache of compiled variants",
+                     .verbs = {{.name = "clear",
+                                .help = "Remove every compiled variant; each is compiled again "
+                                        "when it is needed (operators only)",
+                                .json = kJsonHelp,
+                                .run = [&session] { return ClearCache(session); }}}}}};
 }
 
 }  // namespace tune::client

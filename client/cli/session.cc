@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "client/cli/json.h"
 #include "client/connect/rpc.h"
 
 namespace tune::client {
@@ -63,15 +62,6 @@ void Session::Finish(const absl::Status& status) {
 
 void PrintJson(const google::protobuf::Message& message) {
   std::printf("%s\n", JsonText(message, Layout::kIndented).c_str());
-}
-
-JsonList::JsonList(const std::string& name) { std::printf("{\"%s\": [", name.c_str()); }
-
-JsonList::~JsonList() { std::fputs("]}\n", stdout); }
-
-void JsonList::Add(const google::protobuf::Message& message) {
-  std::printf("%s\n%s", first_ ? "" : ",", JsonText(message, Layout::kOneLine).c_str());
-  first_ = false;
 }
 
 }  // namespace tune::client

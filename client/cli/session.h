@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command of tunectl shares: the connection, the flags before the command, the outcome.
+// The state that every command of tunectl shares: the connection, the flags before the command, the
+// outcome.
 #pragma once
 
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,7 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/connection.h"
+#include "client/cli/json.h"
 #include "client/report/exit_code.h"
+#include "client/report/terminal.h"
 #include "google/protobuf/message.h"
 
 namespace tune::client {
@@ -29,16 +33,16 @@ class Session {
   TlsFiles tls;
   std::string daemon_user;
   HostTools tools;
-  bool json = false;  // the command prints JSON, and after an error what programs can act on
+  bool json = false;  // --json of the command; its errors print what programs can act on
   std::map<std::string, std::string> dims;
   // Google Benchmark's own, "--benchmark_...", for the command bench.
   std::vector<std::string> benchmark_flags;
 
-  // What the command came to; `Finish` prints the error, if it is one.
+  // The outcome of the command; Finish prints the error, if it is one.
   void Finish(const absl::Status& status);
   void Finish(ExitCode code) { exit_code_ = code; }
   int exit_code() const { return exit_code_; }
-  // Of the last `Finish`.
+  // The error of the last Finish.
   const std::string& error() const { return error_; }
 
  private:
@@ -49,26 +53,13 @@ class Session {
   std::string error_;
 };
 
-// For --json (client/cli/json.h).
+// Printers of every command. With --json they print JSON (client/cli/json.h), else text.
 void PrintJson(const google::protobuf::Message& message);
 
-// What every list command prints for --json: an object with one list, each element on a line.
-class JsonList {
- public:
-  explicit JsonList(const std::string& name);  // "sweeps"
-  ~JsonList();
-  JsonList(const JsonList&) = delete;
-  JsonList& operator=(const JsonList&) = delete;
-  void Add(const google::protobuf::Message& message);
-
- private:
-  bool first_ = true;
-};
-
-// What a command prints: the message as JSON if `json`, else what `print` makes of it.
-template <typename Message, typename Print>
-absl::Status PrintResult(const Message& message, bool json, Print print) {
-  if (json) {
+// Prints the message as JSON, or calls print(message).
+template <typename Message, typename Printer>
+absl::Status Print(const Session& session, const Message& message, Printer print) {
+  if (session.json) {
     PrintJson(message);
   } else {
     print(message);
@@ -76,10 +67,32 @@ absl::Status PrintResult(const Message& message, bool json, Print print) {
   return absl::OkStatus();
 }
 
+// Prints an object with one list, each element on a line: {"sweeps": [...]}.
 template <typename Messages>
-void PrintJsonList(const std::string& name, const Messages& messages) {
-  JsonList list(name);
-  for (const auto& message : messages) list.Add(message);
+absl::Status PrintJsonList(const std::string& name, const Messages& messages) {
+  std::printf("{\"%s\": [", name.c_str());
+  const char* separator = "\n";
+  for (const auto& message : messages) {
+    std::printf("%s%s", separator, JsonText(message, Layout::kOneLine).c_str());
+    separator = ",\n";
+  }
+  std::fputs("]}\n", stdout);
+  return absl::OkStatus();
+}
+
+using Cells = std::vector<std::string>;
+
+// Prints the messages as such an object, or as a table with the columns `titles` and the cells
+// row(message). An empty table is followed by `if_empty`, on stderr.
+template <typename Messages, typename Row>
+absl::Status PrintList(const Session& session, const std::string& name, const Messages& messages,
+                       std::vector<std::string> titles, Row row, const char* if_empty = "") {
+  if (session.json) return PrintJsonList(name, messages);
+  Table table(std::move(titles));
+  for (const auto& message : messages) table.Add(row(message));
+  std::fputs(table.Text().c_str(), stdout);
+  if (messages.empty()) std::fputs(if_empty, stderr);
+  return absl::OkStatus();
 }
 
 }  // namespace tune::client

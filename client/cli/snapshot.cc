@@ -45,7 +45,6 @@ struct SnapshotFlags {
   std::string format = "json";
   uint32_t keep = 0;
   bool artifacts = false;
-  bool json = false;
 };
 
 std::string LineOf(const v1::Snapshot& snapshot) {
@@ -53,29 +52,27 @@ std::string LineOf(const v1::Snapshot& snapshot) {
                       snapshot.digest());
 }
 
-absl::Status List(Session& session, const SnapshotFlags& flags) {
+absl::Status List(Session& session, const SnapshotFlags&) {
   ASSIGN_OR_RETURN(
       const v1::ListSnapshotsResponse response,
       Call(session.Connect(Need::kRead), &v1::SnapshotService::Stub::ListSnapshots, {}));
   if (!response.problem().empty()) {
     std::fprintf(stderr, "the newest could not be written: %s\n", response.problem().c_str());
   }
-  if (flags.json) {
-    PrintJsonList("snapshots", response.snapshots());
-    return absl::OkStatus();
-  }
-  Table table({"number", "records", "size", "published", "pinned", "digest"});
-  for (const v1::Snapshot& snapshot : response.snapshots()) {
+  const auto row = [](const v1::Snapshot& snapshot) -> Cells {
     const std::string pinned = !snapshot.pinned()        ? ""
                                : snapshot.note().empty() ? "yes"
                                                          : snapshot.note();
-    table.Add({absl::StrCat(snapshot.number()), absl::StrCat(snapshot.record_count()),
-               BytesText(static_cast<double>(snapshot.bytes())),
-               snapshot.published_unix_ms() == 0 ? "-" : TimeText(snapshot.published_unix_ms()),
-               pinned, absl::StrCat(snapshot.digest(), snapshot.newest() ? "  newest" : "")});
-  }
-  std::fputs(table.Text().c_str(), stdout);
-  std::fprintf(stderr, "in %s\n", response.folder().c_str());
+    return {absl::StrCat(snapshot.number()),
+            absl::StrCat(snapshot.record_count()),
+            BytesText(static_cast<double>(snapshot.bytes())),
+            TimeText(snapshot.published_unix_ms()),
+            pinned,
+            absl::StrCat(snapshot.digest(), snapshot.newest() ? "  newest" : "")};
+  };
+  RETURN_IF_ERROR(PrintList(session, "snapshots", response.snapshots(),
+                            {"number", "records", "size", "published", "pinned", "digest"}, row));
+  if (!session.json) std::fprintf(stderr, "in %s\n", response.folder().c_str());
   return absl::OkStatus();
 }
 
@@ -107,7 +104,7 @@ absl::StatusOr<nlohmann::json> ReadJson(Session& session, const std::string& sna
   return absl::DataLossError(absl::StrCat("snapshot ", whole.snapshot.digest(), " is damaged"));
 }
 
-// A file from elsewhere may hold anything: what is not there is null.
+// A member, or null if there is none: a file from elsewhere may hold anything.
 const nlohmann::json& Member(const nlohmann::json& object, const char* name) {
   static const nlohmann::json kNull;
   if (!object.is_object()) return kNull;
@@ -137,7 +134,7 @@ std::string ProblemOf(const nlohmann::json& record) {
   return absl::StrCat(TextOf(hard, "dims"), " ", TextOf(hard, "dtype"), warm);
 }
 
-// What tells a record from the others, for people.
+// The name of a record's workload, for people.
 std::string KeyOf(const nlohmann::json& record) {
   const nlohmann::json& hard = Member(record, "hard");
   return absl::StrCat(TextOf(record, "kernel"), "  ", ProblemOf(record), "  ",
@@ -151,7 +148,7 @@ std::string LatencyOf(const nlohmann::json& record) {
 
 absl::Status Show(Session& session, const SnapshotFlags& flags) {
   ASSIGN_OR_RETURN(auto json, ReadJson(session, flags.snapshot));
-  if (flags.json) {
+  if (session.json) {
     std::printf("%s\n", json.dump(-1, ' ', /*ensure_ascii=*/true).c_str());
     return absl::OkStatus();
   }
@@ -174,7 +171,7 @@ absl::Status Show(Session& session, const SnapshotFlags& flags) {
 
 using Records = std::pair<const nlohmann::json*, const nlohmann::json*>;  // null: not there
 
-// What a record says of its workload, for programs.
+// A record as a side of a difference, for programs.
 nlohmann::json SideOf(const nlohmann::json* record) {
   if (record == nullptr) return nullptr;
   return {{"config", Member(*record, "config")},
@@ -215,17 +212,17 @@ absl::Status Diff(Session& session, const SnapshotFlags& flags) {
     return old_record != nullptr && new_record != nullptr &&
            Member(*old_record, "config") == Member(*new_record, "config");
   });
-  if (flags.json) std::fputs("{\"differences\": [", stdout);
+  if (session.json) std::fputs("{\"differences\": [", stdout);
   const char* separator = "\n";
   for (const auto& [key, row] : rows) {
-    if (flags.json) {
+    if (session.json) {
       std::printf("%s%s", separator, ToJson(row).dump(-1, ' ', /*ensure_ascii=*/true).c_str());
     } else {
       Print(key, row);
     }
     separator = ",\n";
   }
-  if (flags.json) std::fputs(rows.empty() ? "]}\n" : "\n]}\n", stdout);
+  if (session.json) std::fputs(rows.empty() ? "]}\n" : "\n]}\n", stdout);
   std::fprintf(stderr, "%zu of %zu configs differ\n", rows.size(), count);
   return absl::OkStatus();
 }
@@ -251,7 +248,7 @@ absl::Status Unpin(Session& session, const SnapshotFlags& flags) {
   return absl::OkStatus();
 }
 
-// The name of the device that `tunectl best` would take it for; else what was given.
+// The name of the device that `tunectl best` takes --device for; else its value.
 std::string DeviceName(Connection* connection, const SnapshotFlags& flags) {
   if (flags.device.empty()) return flags.device;
   v1::ExplainRequest request;
@@ -323,8 +320,8 @@ std::string ArtifactPath(const std::string& snapshot_file, const std::string& ar
          absl::StrCat("sha256-", hex, ".artifact");
 }
 
-// Those that the snapshot names, into that folder. One that is not kept any more is said and left
-// out.
+// Writes the artifacts that the snapshot names into that folder. An artifact that is not stored any
+// more is reported and left out.
 absl::Status ExportArtifacts(Connection* connection, const WholeSnapshot& whole,
                              const SnapshotFlags& flags) {
   const std::set<std::string> wanted = ArtifactsOf(whole.text, flags.kernel);
@@ -386,7 +383,7 @@ std::string FormatHelp() {
   return help;
 }
 
-// Sends `text` in pieces; `request` has what comes with the first.
+// Sends `text` in pieces; the other fields of `request` go with the first.
 template <typename Request, typename Response>
 absl::StatusOr<Response> Send(Connection* connection,
                               std::unique_ptr<grpc::ClientWriter<Request>> (
@@ -407,7 +404,7 @@ absl::StatusOr<Response> Send(Connection* connection,
   return response;
 }
 
-// Those that the snapshot names and that lie in the folder `artifacts` beside its file.
+// Imports the artifacts that the snapshot names from the folder `artifacts` beside its file.
 absl::Status ImportArtifacts(Connection* connection, const std::string& snapshot,
                              const std::string& file) {
   const std::set<std::string> named = ArtifactsOf(snapshot, "");
@@ -432,7 +429,7 @@ absl::Status ImportArtifacts(Connection* connection, const std::string& snapshot
   return absl::OkStatus();
 }
 
-// Of the snapshots there are: each digest with its number.
+// The number of each snapshot, by its digest.
 absl::StatusOr<std::map<std::string, int64_t>> NumbersOf(Connection* connection) {
   ASSIGN_OR_RETURN(const v1::ListSnapshotsResponse response,
                    Call(connection, &v1::SnapshotService::Stub::ListSnapshots, {}));
@@ -479,70 +476,68 @@ absl::Status Prune(Session& session, const SnapshotFlags& flags) {
 }
 
 std::vector<Flag> ExportFlags(SnapshotFlags& flags) {
-  return {
-      Flag("FILE", &flags.file, "To write; for several files a folder").Required(),
-      Flag("--snapshot", &flags.snapshot, kSnapshotHelp),
-      Flag("--format", &flags.format, FormatHelp()).OneOf(FormatNames()),
-      Flag("--kernel", &flags.kernel, "Whose records, for all formats but json; whose artifacts"),
-      Flag("--device", &flags.device,
-           "Device name or the start of it, id or kind (cuda, cpu); for all formats but "
-           "json, if there are several"),
-      Flag("--dtype", &flags.dtype,
-           "Data type of the records, for all formats but json; any by default"),
-      Flag("--dim", &flags.dims,
-           "NAME=SIZE: only records with this dim, for all formats but json; may be given "
-           "several times")
-          .Repeated(),
-      Flag("--artifacts", &flags.artifacts,
-           "Also what the records' configs were compiled to, into the folder `artifacts` "
-           "beside FILE: for tunectl.kernel of the Python package")};
+  return {Flag("FILE", &flags.file, "File to write; a folder if the format has several files")
+              .Required(),
+          Flag("--snapshot", &flags.snapshot, kSnapshotHelp),
+          Flag("--format", &flags.format, FormatHelp()).OneOf(FormatNames()),
+          Flag("--kernel", &flags.kernel,
+               "Kernel of the records, for all formats but json, and of the artifacts"),
+          Flag("--device", &flags.device,
+               "Device of the records, by id, kind (cuda, cpu) or the start of its name; for all "
+               "formats but json, if there are several"),
+          Flag("--dtype", &flags.dtype,
+               "Data type of the records, for all formats but json; by default any"),
+          Flag("--dim", &flags.dims,
+               "Only records with this size of a dim, for all formats but json; may be given "
+               "several times")
+              .Value("NAME=SIZE")
+              .Repeated(),
+          Flag("--artifacts", &flags.artifacts,
+               "Write the compiled configs, too, into the folder `artifacts` beside FILE: for "
+               "tunectl.kernel of the Python package")};
 }
 
 }  // namespace
 
 Command SnapshotCommand(Session& session) {
   const auto flags = std::make_shared<SnapshotFlags>();
-  const Flag json("--json", &flags->json, kJsonHelp);
-  const auto verb = [&](std::string name, std::string help, std::vector<Flag> its_flags,
+  const auto verb = [&](std::string name, std::string help, std::string json,
+                        std::vector<Flag> its_flags,
                         absl::Status (*run)(Session&, const SnapshotFlags&)) {
     return Command{.name = std::move(name),
                    .help = std::move(help),
+                   .json = std::move(json),
                    .flags = std::move(its_flags),
                    .run = [&session, flags, run] { return run(session, *flags); }};
   };
+  const Flag any("SNAPSHOT", &flags->snapshot, kSnapshotHelp);
   return {.name = "snapshot",
-          .help =
-              "Sets of records that never change, for training jobs.\nExamples:\n"
-              "  TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py\n"
-              "  tunectl snapshot export tuned.json",
+          .help = "Immutable sets of records, for training jobs",
+          .examples = {"TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py",
+                       "tunectl snapshot export tuned.json"},
           .verbs = {
-              verb("list", "The snapshots there are, newest first", {json}, List),
-              verb("show", "The records of a snapshot",
-                   {Flag("SNAPSHOT", &flags->snapshot, kSnapshotHelp),
-                    Flag("--kernel", &flags->kernel, "Only this kernel's"),
-                    Flag("--json", &flags->json, "Print the whole snapshot as JSON")},
-                   Show),
-              verb("diff", "The configs that differ between two snapshots",
+              verb("list", "List the snapshots, newest first", kJsonHelp, {}, List),
+              verb("show", "Show the records of a snapshot", "Print the whole snapshot as JSON",
+                   {any, Flag("--kernel", &flags->kernel, "Only records of this kernel")}, Show),
+              verb("diff", "Compare the configs of two snapshots",
+                   "Print JSON: each workload that differs, with its config before and after",
                    {Flag("BEFORE", &flags->snapshot, kNamedHelp).Required(),
-                    Flag("AFTER", &flags->other, kSnapshotHelp),
-                    Flag("--json", &flags->json,
-                         "Print JSON: of each workload that differs, the config before and after")},
+                    Flag("AFTER", &flags->other, kSnapshotHelp)},
                    Diff),
-              verb("pin", "Keep a snapshot until it is unpinned; prints its digest",
-                   {Flag("SNAPSHOT", &flags->snapshot, kSnapshotHelp),
-                    Flag("--note", &flags->note, "What for, at most 200 bytes")},
-                   Pin),
-              verb("unpin", "Let a snapshot go when newer ones come",
+              verb("pin", "Store a snapshot until it is unpinned; print its digest", "",
+                   {any, Flag("--note", &flags->note, "Note of the pin, at most 200 bytes")}, Pin),
+              verb("unpin", "Allow a snapshot to be removed when newer ones come", "",
                    {Flag("SNAPSHOT", &flags->snapshot, kNamedHelp).Required()}, Unpin),
-              verb("export", "Write a snapshot to a file, for hosts without a daemon",
+              verb("export", "Write a snapshot to a file, for hosts without a daemon", "",
                    ExportFlags(*flags), Export),
-              verb("import", "Take a snapshot from a file with the artifacts beside it, and pin it",
-                   {Flag("FILE", &flags->file, "To read").Required(),
-                    Flag("--note", &flags->note, "Of the pin"),
+              verb("import",
+                   "Import a snapshot from a file with the artifacts beside it, and pin it", "",
+                   {Flag("FILE", &flags->file, "File to read").Required(),
+                    Flag("--note", &flags->note, "Note of the pin"),
                     Flag("--digest", &flags->digest,
                          "Expected digest, sha256:<64 hex digits>; reject the file if it differs")},
                    Import),
-              verb("prune", "Remove snapshots that are neither pinned nor new",
+              verb("prune", "Remove snapshots that are neither pinned nor new", "",
                    {Flag("--keep", &flags->keep, "Snapshots to keep (default: tunerd --snapshots)")
                         .Range(1, 10000)},
                    Prune)}};

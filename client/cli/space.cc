@@ -10,9 +10,6 @@
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
-#include "client/cli/dim_flags.h"
-#include "client/cli/kernel_choice.h"
-#include "client/cli/kernel_files.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
 #include "tune/v1/catalogue.grpc.pb.h"
@@ -27,7 +24,6 @@ struct SpaceFlags {
   std::string target;
   uint32_t count = 10;
   uint64_t seed = 0;
-  bool json = false;
 };
 
 absl::StatusOr<v1::SpaceSource> Source(const Session& session, const SpaceFlags& flags) {
@@ -40,11 +36,8 @@ absl::StatusOr<v1::SpaceSource> Source(const Session& session, const SpaceFlags&
   if (absl::EndsWith(name, ".json")) {
     ASSIGN_OR_RETURN(auto text, ReadDefinition(name));
     source.set_definition_json(std::move(text));
-  } else if (IsSpecPath(name)) {
-    ASSIGN_OR_RETURN(auto files, ReadKernelFiles(name));
-    *source.mutable_kernel_source() = std::move(files.source);
   } else {
-    source.set_kernel_name(name);
+    RETURN_IF_ERROR(SetKernel(name, source).status());
   }
   ASSIGN_OR_RETURN(auto dims, ParseDims(session.dims));
   source.mutable_dims()->insert(dims.begin(), dims.end());
@@ -79,7 +72,7 @@ void PrintCount(const v1::DescribeSpaceResponse& response) {
   std::printf("%-12s%s\n", "product", CountText(response.product()).c_str());
   std::printf("%-12s%s\n", "share", ShareText(response.valid(), response.product()).c_str());
   std::printf("%-12s%.3f ms\n", "built in", 1e3 * response.build_seconds());
-  std::printf("%-12s%s\n", "held in", BytesText(static_cast<double>(response.bytes())).c_str());
+  std::printf("%-12s%s\n", "size", BytesText(static_cast<double>(response.bytes())).c_str());
   std::printf("%-12s", "groups");
   bool first = true;
   for (const v1::SpaceComponent& component : response.components()) {
@@ -121,7 +114,7 @@ absl::Status Describe(Session& session, const SpaceFlags& flags, bool details) {
   ASSIGN_OR_RETURN(
       const v1::DescribeSpaceResponse response,
       Call(session.Connect(Need::kKernels), &v1::KernelService::Stub::DescribeSpace, request));
-  return PrintResult(response, flags.json, [details](const v1::DescribeSpaceResponse& space) {
+  return Print(session, response, [details](const v1::DescribeSpaceResponse& space) {
     PrintCount(space);
     if (details) PrintDetails(space);
   });
@@ -135,48 +128,49 @@ absl::Status Sample(Session& session, const SpaceFlags& flags) {
   ASSIGN_OR_RETURN(
       const v1::SampleSpaceResponse response,
       Call(session.Connect(Need::kKernels), &v1::KernelService::Stub::SampleSpace, request));
-  return PrintResult(response, flags.json, [](const v1::SampleSpaceResponse& sample) {
+  return Print(session, response, [](const v1::SampleSpaceResponse& sample) {
     for (const v1::Config& config : sample.configs()) std::printf("%s\n", ToText(config).c_str());
   });
 }
 
-std::vector<Flag> SpaceFlagsOf(SpaceFlags& flags) {
-  return {Flag("SPACE", &flags.space,
-               "Kernel of the catalogue, path of a spec, or of a .json definition"),
-          Flag("--kernel", &flags.kernel, "Kernel name or spec path (same as SPACE)"),
-          Flag("--dtype", &flags.dtype, kDtypeHelp),
-          Flag("--target", &flags.target,
-               "Target such as cpu or sm_90a; by default this host's first device"),
-          Flag("--json", &flags.json, kJsonHelp)};
+Command SpaceVerb(std::string name, std::string help, std::vector<std::string> examples,
+                  SpaceFlags& flags, std::function<absl::Status()> run) {
+  return {.name = std::move(name),
+          .help = std::move(help),
+          .examples = std::move(examples),
+          .dims = true,
+          .json = kJsonHelp,
+          .flags = {Flag("SPACE", &flags.space,
+                         "Kernel of the catalogue, or path of a spec or of a .json definition"),
+                    Flag("--kernel", &flags.kernel, "Kernel name or spec path (same as SPACE)"),
+                    Flag("--dtype", &flags.dtype, kDtypeHelp),
+                    Flag("--target", &flags.target,
+                         "Target such as cpu or sm_90a; by default this host's first device")},
+          .run = std::move(run)};
 }
 
 }  // namespace
 
 Command SpaceCommand(Session& session) {
   const auto flags = std::make_shared<SpaceFlags>();
+  Command sample = SpaceVerb("sample", "Print some valid configs, drawn uniformly, each once",
+                             {"tunectl space sample --kernel my/kernel.textproto -n 5 --seed 1"},
+                             *flags, [&session, flags] { return Sample(session, *flags); });
+  sample.flags =
+      Joined(std::move(sample.flags),
+             {Flag("-n,--count", &flags->count, "Number of configs to sample").Range(1, 10000),
+              Flag("--seed", &flags->seed, "Seed of the draws (default 0)")});
   return {
       .name = "space",
       .help = "The valid configs of a kernel, or of a space that another tuner wrote down",
       .verbs = {
-          {.name = "count",
-           .help = "The number of valid configs, and of all combinations.\nExamples:\n"
-                   "  tunectl space count softmax --cols 8192\n"
-                   "  tunectl space count hotspot.json",
-           .flags = SpaceFlagsOf(*flags),
-           .run = [&session, flags] { return Describe(session, *flags, false); }},
-          {.name = "show",
-           .help = "As count, and what each value keeps and each constraint rejects.\nExample:\n"
-                   "  tunectl space show gemm --target sm_90a",
-           .flags = SpaceFlagsOf(*flags),
-           .run = [&session, flags] { return Describe(session, *flags, true); }},
-          {.name = "sample",
-           .help = "Some valid configs, all alike likely, each once.\nExample:\n"
-                   "  tunectl space sample --kernel my/kernel.textproto -n 5 --seed 1",
-           .flags = Joined(
-               SpaceFlagsOf(*flags),
-               {Flag("-n,--count", &flags->count, "Number of configs to sample").Range(1, 10000),
-                Flag("--seed", &flags->seed, "Decides which (default 0)")}),
-           .run = [&session, flags] { return Sample(session, *flags); }}}};
+          SpaceVerb("count", "Count the valid configs and all combinations",
+                    {"tunectl space count softmax --cols 8192", "tunectl space count hotspot.json"},
+                    *flags, [&session, flags] { return Describe(session, *flags, false); }),
+          SpaceVerb("show", "Count the valid configs by value, and what each constraint rejects",
+                    {"tunectl space show gemm --target sm_90a"}, *flags,
+                    [&session, flags] { return Describe(session, *flags, true); }),
+          std::move(sample)}};
 }
 
 }  // namespace tune::client

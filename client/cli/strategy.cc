@@ -29,25 +29,18 @@ struct CompareFlags {
   uint32_t in_flight = 1;
   std::vector<std::string> prior;
   bool score = false;
-  bool json = false;
   std::string svg;
 };
 
-absl::Status List(Session& session, bool json) {
+absl::Status List(Session& session) {
   ASSIGN_OR_RETURN(
       const v1::ListStrategiesResponse response,
       Call(session.Replay(), &v1::ReplayService::Stub::ListStrategies, {}, kNoTimeout));
-  if (json) {
-    PrintJsonList("strategies", response.strategies());
-    return absl::OkStatus();
-  }
-  Table table({"strategy", "what it does"});
-  for (const v1::StrategyInfo& strategy : response.strategies()) {
-    table.Add({strategy.name(),
-               absl::StrCat(strategy.summary(), strategy.is_default() ? " (the default)" : "")});
-  }
-  std::fputs(table.Text().c_str(), stdout);
-  return absl::OkStatus();
+  const auto row = [](const v1::StrategyInfo& strategy) -> Cells {
+    return {strategy.name(),
+            absl::StrCat(strategy.summary(), strategy.is_default() ? " (the default)" : "")};
+  };
+  return PrintList(session, "strategies", response.strategies(), {"strategy", "summary"}, row);
 }
 
 absl::StatusOr<v1::CompareStrategiesRequest> MakeRequest(const CompareFlags& flags) {
@@ -101,49 +94,46 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
     file.set_content(ComparisonSvg(comparison));
     RETURN_IF_ERROR(WriteFiles(path.parent_path().string(), {file}, Overwrite::kAllow));
   }
-  return PrintResult(comparison, flags.json, [](const v1::StrategyComparison& compared) {
+  return Print(session, comparison, [](const v1::StrategyComparison& compared) {
     std::fputs(ComparisonText(compared).c_str(), stdout);
   });
 }
 
-Command CompareCommand(Session& session) {
+Command CompareVerb(Session& session) {
   const auto flags = std::make_shared<CompareFlags>();
-  return {.name = "compare",
-          .help =
-              "Play strategies on recorded spaces, on all cores, and hold them against the "
-              "optimum.\n"
-              "Examples:\n"
-              "  tunectl strategy compare --replay a.json b.json --seeds 20\n"
-              "  tunectl strategy compare --replay a.json --strategies auto,random --svg "
-              "compare.svg\n"
-              "  tunectl strategy compare --replay a.json --prior b.json   starts from what b "
-              "knows\n",
-          .flags = {Flag("--replay", &flags->replay, "Recordings to play on").Required(),
-                    Flag("--strategies", &flags->strategies,
-                         "Names with commas between; by default all"),
-                    Flag("--seeds", &flags->seeds, "Runs of each, with seeds 1, 2, ..."),
-                    Flag("--budget", &flags->budget, "Trials of a run"),
-                    Flag("--in-flight", &flags->in_flight, "Trials at the same time"),
-                    Flag("--prior", &flags->prior,
-                         "Recordings to start from: of the same kernel on another device or shape"),
-                    Flag("--score", &flags->score,
-                         "Also the score of Willemsen et al. (FGCS 2024); takes longer"),
-                    Flag("--svg", &flags->svg, "Write a picture to this file"),
-                    Flag("--json", &flags->json, "Print everything as JSON, curves included")},
-          .run = [&session, flags] { return Compare(session, *flags); }};
+  return {
+      .name = "compare",
+      .help = "Run strategies on recorded spaces, on all cores, and compare them with the optimum",
+      .examples = {"tunectl strategy compare --replay a.json b.json --seeds 20",
+                   "tunectl strategy compare --replay a.json --strategies auto,random --svg "
+                   "compare.svg",
+                   "tunectl strategy compare --replay a.json --prior b.json   starts from what b "
+                   "knows"},
+      .json = "Print JSON, with the curves",
+      .flags = {Flag("--replay", &flags->replay, "Recordings to run on").Required(),
+                Flag("--strategies", &flags->strategies,
+                     "Names of the strategies, separated by commas; by default all"),
+                Flag("--seeds", &flags->seeds, "Runs of each strategy, with seeds 1, 2, ..."),
+                Flag("--budget", &flags->budget, "Trials of a run"),
+                Flag("--in-flight", &flags->in_flight, "Trials at the same time"),
+                Flag("--prior", &flags->prior,
+                     "Recordings to start from: of the same kernel on another device or shape"),
+                Flag("--score", &flags->score,
+                     "Print the score of Willemsen et al. (FGCS 2024), too; takes longer"),
+                Flag("--svg", &flags->svg, "File to draw a picture to")},
+      .run = [&session, flags] { return Compare(session, *flags); }};
 }
 
 }  // namespace
 
 Command StrategyCommand(Session& session) {
-  const auto json = std::make_shared<bool>(false);
   return {.name = "strategy",
-          .help = "How sweeps choose the configs to try",
+          .help = "Search strategies of sweeps",
           .verbs = {{.name = "list",
-                     .help = "The strategies there are",
-                     .flags = {Flag("--json", json.get(), kJsonHelp)},
-                     .run = [&session, json] { return List(session, *json); }},
-                    CompareCommand(session)}};
+                     .help = "List the strategies",
+                     .json = kJsonHelp,
+                     .run = [&session] { return List(session); }},
+                    CompareVerb(session)}};
 }
 
 }  // namespace tune::client

@@ -12,7 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/connect/rpc.h"
+#include "base/status_macros.h"
+#include "client/cli/call.h"
 #include "client/report/format.h"
 #include "client/report/sweep_report_view.h"
 #include "tune/v1/report.grpc.pb.h"
@@ -22,33 +23,7 @@ namespace tune::client {
 namespace {
 
 constexpr double kAboveItsPeak = 1.05;  // beyond the errors of both
-constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 constexpr auto kReportTimeout = std::chrono::seconds(20);
-constexpr auto kSubmitTimeout = std::chrono::seconds(60);
-
-class Progress {
- public:
-  explicit Progress(bool quiet) : quiet_(quiet), live_(IsInteractive()) {}
-
-  void Show(const v1::Sweep& sweep) {
-    if (quiet_) return;
-    if (live_) {
-      line_.Show(ProgressText(sweep));
-      return;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_line_) return;
-    next_line_ = now + kPlainLineEvery;
-    std::fprintf(stderr, "%s\n", ProgressText(sweep).c_str());
-  }
-  void Clear() { line_.Clear(); }
-
- private:
-  const bool quiet_;
-  const bool live_;
-  LiveLine line_;
-  std::chrono::steady_clock::time_point next_line_;
-};
 
 std::string FailureText(const v1::SweepProgress& progress) {
   std::vector<std::string> failures;
@@ -88,7 +63,7 @@ std::string LatencyLine(const v1::SweepResult& result) {
   const std::string span = absl::StrCat(LatencyText(measurement.latency_ns_low()), " to ",
                                         LatencyText(measurement.latency_ns_high()));
   // The order statistics of fewer than six rounds do not reach 95 %.
-  const std::string interval = rounds == 1                ? "one round, which tells no interval"
+  const std::string interval = rounds == 1                ? "one round, so no interval"
                                : rounds > 1 && rounds < 6 ? absl::StrCat("its rounds are at ", span)
                                                           : absl::StrCat("95 % interval ", span);
   return fmt::format("{}  ({}, {}, {} clock, {} cache)",
@@ -116,10 +91,6 @@ std::string NextCommand(const v1::Sweep& sweep) {
     return tried ? absl::StrCat("tunectl trial list --sweep ", sweep.id()) : "";
   }
   return absl::StrCat("tunectl best ", sweep.kernel_name(), DimFlags(sweep));
-}
-
-void AddLine(std::string& text, const std::string& title, const std::string& value) {
-  if (!value.empty()) absl::StrAppend(&text, Dim(fmt::format("{:<10}", title)), value, "\n");
 }
 
 void AddWarmStart(std::string& text, const v1::Sweep& sweep, bool verbose) {
@@ -178,7 +149,7 @@ void AddResult(std::string& text, const v1::Sweep& sweep, bool verbose) {
   }
 }
 
-// What configs failed on: of each outcome the most frequent messages, or the one most frequent.
+// Adds the failures: the most frequent messages of each outcome, or only the most frequent one.
 void AddFailures(std::string& text, const v1::SweepReport& failures, bool all) {
   std::string title = "failed";
   for (const v1::OutcomeSummary& outcome : failures.outcomes()) {
@@ -228,16 +199,12 @@ std::string StateLine(const v1::Sweep& sweep) {
 }  // namespace
 
 v1::SweepReport WhyNotOk(Connection& connection, const v1::Sweep& sweep) {
-  v1::SweepReport report;
-  if (FailureText(sweep.progress()).empty()) return report;
-  grpc::ClientContext context;
-  SetDeadline(context, kReportTimeout);
+  if (FailureText(sweep.progress()).empty()) return {};
   v1::GetSweepReportRequest request;
   request.set_sweep_id(sweep.id());
-  // The outcomes are told without it, too.
-  if (!connection.stub<v1::ReportService>().GetSweepReport(&context, request, &report).ok())
-    report.Clear();
-  return report;
+  // Without the report the outcomes are still printed.
+  return Call(&connection, &v1::ReportService::Stub::GetSweepReport, request, kReportTimeout)
+      .value_or(v1::SweepReport());
 }
 
 std::string ProgressText(const v1::Sweep& sweep) {
@@ -287,12 +254,8 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures, 
             progress.done() > 0 ? "none: no config was ok" : "none: no config was tried");
   }
   AddFailures(text, failures, /*all=*/verbose || !sweep.has_result());
-  std::vector<std::string> outcomes;
-  for (const auto& [outcome, count] : progress.outcomes()) {
-    outcomes.push_back(absl::StrCat(count, " ", outcome));
-  }
-  AddLine(text, "outcomes", absl::StrJoin(outcomes, ", "));
-  // Where nothing was tried, the time went elsewhere, and what ended it says where.
+  AddLine(text, "outcomes", CountsText(progress.outcomes()));
+  // If no config was tried, the time went elsewhere, and the end message says where.
   std::string tried =
       progress.done() == 0
           ? fmt::format("none of {} configs", progress.space_size())
@@ -314,15 +277,15 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures, 
 
 absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t job_id,
                                          OnInterrupt on_interrupt, bool quiet) {
-  Progress progress(quiet);
+  ProgressMeter progress(quiet);
   WatchedSweep watched;
   const auto show = [&](const v1::JobEvent& event) {
     ForEachResult<v1::Sweep>(event, [&](const v1::Sweep& sweep) { watched.sweep = sweep; });
-    progress.Show(watched.sweep);
+    progress.Show(ProgressText(watched.sweep));
   };
   const auto followed = FollowJob(connection, job_id, on_interrupt, show);
   progress.Clear();
-  if (!followed.ok()) return followed.status();
+  RETURN_IF_ERROR(followed.status());
   watched.interrupted = followed->interrupted;
   return watched;
 }
@@ -332,16 +295,20 @@ ExitCode ExitCodeOf(const v1::Sweep& sweep) {
   return sweep.has_result() ? kDone : kNoValidConfig;
 }
 
+absl::Status PrintWatched(Session& session, Connection& connection, const WatchedSweep& watched,
+                          bool verbose) {
+  session.Finish(watched.interrupted ? kInterrupted : ExitCodeOf(watched.sweep));
+  return Print(session, watched.sweep, [&](const v1::Sweep& sweep) {
+    std::fputs(ReportText(sweep, WhyNotOk(connection, sweep), verbose).c_str(), stdout);
+  });
+}
+
 absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& request, bool quiet) {
-  grpc::ClientContext context;
-  SetDeadline(context, kSubmitTimeout);
-  v1::Sweep sweep;
-  absl::Status status =
-      FromGrpc(connection.stub<v1::SweepService>().SubmitSweep(&context, request, &sweep));
-  if (!status.ok()) return status;
-  auto watched = FollowSweep(connection, sweep.job_id(), OnInterrupt::kCancelJob, quiet);
-  if (!watched.ok()) return watched.status();
-  return watched->interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::Sweep sweep,
+                   Call(&connection, &v1::SweepService::Stub::SubmitSweep, request));
+  ASSIGN_OR_RETURN(const WatchedSweep watched,
+                   FollowSweep(connection, sweep.job_id(), OnInterrupt::kCancelJob, quiet));
+  return watched.interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
 }
 
 }  // namespace tune::client

@@ -9,12 +9,16 @@
 #include "absl/status/statusor.h"
 #include "client/cli/connection.h"
 #include "client/cli/job_follow.h"
+#include "client/cli/session.h"
 #include "client/report/exit_code.h"
 #include "client/report/terminal.h"
 #include "tune/v1/report.pb.h"
 #include "tune/v1/sweep.pb.h"
 
 namespace tune::client {
+
+inline constexpr char kVerboseSweepHelp[] =
+    "List every source of its warm start, every tie and every kind of failure";
 
 struct WatchedSweep {
   v1::Sweep sweep;           // as last seen
@@ -26,8 +30,15 @@ struct WatchedSweep {
 absl::StatusOr<WatchedSweep> FollowSweep(Connection& connection, int64_t job_id,
                                          OnInterrupt on_interrupt, bool quiet);
 
-// Of a command that followed the sweep to its end.
+// The exit code of a command that followed the sweep to its end.
 ExitCode ExitCodeOf(const v1::Sweep& sweep);
+
+// Parses "100" trials, or "30s", "5min", "1h".
+absl::StatusOr<v1::Budget> ParseBudget(const std::string& text);
+
+// Prints the sweep, and sets the session's exit code.
+absl::Status PrintWatched(Session& session, Connection& connection, const WatchedSweep& watched,
+                          bool verbose);
 
 // Submits a sweep and follows it to its end. CANCELLED: the person stopped it.
 absl::Status RunSweep(Connection& connection, const v1::SubmitSweepRequest& request, bool quiet);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <system_error>
 
@@ -12,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/template_files.h"
+#include "client/cli/user_file.h"
 
 namespace tune::client {
 namespace {
@@ -73,11 +73,10 @@ absl::Status WriteNewFolder(const std::string& folder,
         absl::StrCat("cannot make the folder '", folder, "': ", error.message()));
   }
   for (const auto& [name, text] : files) {
-    const std::string path = absl::StrCat(folder, "/", name);
-    std::ofstream out(path, std::ios::binary);
-    out << text;
-    out.close();
-    if (!out) return absl::FailedPreconditionError(absl::StrCat("cannot write '", path, "'"));
+    if (const absl::Status written = WriteFile(absl::StrCat(folder, "/", name), text);
+        !written.ok()) {
+      return absl::FailedPreconditionError(written.message());
+    }
   }
   return absl::OkStatus();
 }

@@ -21,7 +21,6 @@
 #include "client/cli/command.h"
 #include "client/cli/role_text.h"
 #include "client/report/format.h"
-#include "client/report/terminal.h"
 #include "tune/v1/access.grpc.pb.h"
 
 namespace tune::client {
@@ -35,7 +34,6 @@ struct TokenFlags {
   int64_t days = 90;
   std::string out;
   bool with_jobs = false;
-  bool json = false;
 };
 
 std::string StateOf(const v1::Token& token, bool not_stored) {
@@ -67,6 +65,18 @@ absl::Status WriteSecret(const Descriptor& file, const std::string& path,
                                           "; revoke the token and make another"));
 }
 
+void PrintCreated(const v1::CreateTokenResponse& response, const std::string& out) {
+  const v1::Token& token = response.token();
+  if (out.empty()) std::printf("%s\n", response.secret().c_str());
+  std::fprintf(stderr, "token %ld of %s, %s, valid %s%s\n%s\n", static_cast<long>(token.id()),
+               token.name().c_str(), RoleText(token.role()).c_str(),
+               token.expires_unix_ms() == 0 ? "until it is revoked" : "until ",
+               token.expires_unix_ms() == 0 ? "" : TimeText(token.expires_unix_ms()).c_str(),
+               out.empty() ? "It is not shown again. Store it in a file of mode 0600, for "
+                             "tunectl --token-file or TUNE_TOKEN_FILE."
+                           : "Its user gives the file to tunectl --token-file or TUNE_TOKEN_FILE.");
+}
+
 absl::Status Create(Session& session, const TokenFlags& flags) {
   const std::optional<v1::PrincipalRole> role = RoleOf(flags.role);
   if (!role) {
@@ -90,40 +100,27 @@ absl::Status Create(Session& session, const TokenFlags& flags) {
     RETURN_IF_ERROR(WriteSecret(file, flags.out, response.secret()));
     response.clear_secret();
   }
-  if (flags.json) {
-    PrintJson(response);
-    return absl::OkStatus();
-  }
-  const v1::Token& token = response.token();
-  if (flags.out.empty()) std::printf("%s\n", response.secret().c_str());
-  std::fprintf(stderr, "token %ld of %s, %s, valid %s%s\n%s\n", static_cast<long>(token.id()),
-               token.name().c_str(), RoleText(token.role()).c_str(),
-               token.expires_unix_ms() == 0 ? "until it is revoked" : "until ",
-               token.expires_unix_ms() == 0 ? "" : TimeText(token.expires_unix_ms()).c_str(),
-               flags.out.empty()
-                   ? "It is not shown again. Its user keeps it in a file of mode 0600, for "
-                     "tunectl --token-file or TUNE_TOKEN_FILE."
-                   : "Its user gives the file to tunectl --token-file or TUNE_TOKEN_FILE.");
-  return absl::OkStatus();
+  return Print(session, response,
+               [&](const v1::CreateTokenResponse& made) { PrintCreated(made, flags.out); });
 }
 
-absl::Status List(Session& session, const TokenFlags& flags) {
+absl::Status List(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListTokensResponse response,
                    Call(session.Connect(), &v1::TokenService::Stub::ListTokens, {}));
-  if (flags.json) {
-    PrintJsonList("tokens", response.tokens());
-    return absl::OkStatus();
-  }
-  Table table({"token", "name", "role", "state", "created", "by", "expires", "last used"});
   const std::set<int64_t> not_stored(response.not_stored().begin(), response.not_stored().end());
-  for (const v1::Token& token : response.tokens()) {
-    table.Add({absl::StrCat(token.id()), token.name(), RoleText(token.role()),
-               StateOf(token, not_stored.contains(token.id())), TimeText(token.created_unix_ms()),
-               token.creator(), TimeOr(token.expires_unix_ms(), "never"),
-               TimeOr(token.last_used_unix_ms(), "never")});
-  }
-  std::fputs(table.Text().c_str(), stdout);
-  return absl::OkStatus();
+  const auto row = [&](const v1::Token& token) -> Cells {
+    return {absl::StrCat(token.id()),
+            token.name(),
+            RoleText(token.role()),
+            StateOf(token, not_stored.contains(token.id())),
+            TimeText(token.created_unix_ms()),
+            token.creator(),
+            TimeOr(token.expires_unix_ms(), "never"),
+            TimeOr(token.last_used_unix_ms(), "never")};
+  };
+  return PrintList(session, "tokens", response.tokens(),
+                   {"token", "name", "role", "state", "created", "by", "expires", "last used"},
+                   row);
 }
 
 absl::Status Revoke(Session& session, const TokenFlags& flags) {
@@ -138,18 +135,16 @@ absl::Status Revoke(Session& session, const TokenFlags& flags) {
   request.set_with_jobs(flags.with_jobs);
   ASSIGN_OR_RETURN(const v1::RevokeTokenResponse response,
                    Call(session.Connect(), &v1::TokenService::Stub::RevokeToken, request));
-  if (flags.json && !flags.with_jobs) {
-    PrintJsonList("tokens", response.tokens());
-  } else if (flags.json) {
-    PrintJson(response);
-  }
-  for (int i = 0; !flags.json && i < response.tokens_size(); ++i) {
-    const v1::Token& token = response.tokens(i);
-    std::printf("token %ld of %s is revoked\n", static_cast<long>(token.id()),
-                token.name().c_str());
-  }
-  if (!flags.json && flags.with_jobs) {
-    std::printf("%d jobs are cancelled\n", response.cancelled_job_ids_size());
+  if (session.json && !flags.with_jobs) {
+    RETURN_IF_ERROR(PrintJsonList("tokens", response.tokens()));
+  } else {
+    RETURN_IF_ERROR(Print(session, response, [&](const v1::RevokeTokenResponse& revoked) {
+      for (const v1::Token& token : revoked.tokens()) {
+        std::printf("token %ld of %s is revoked\n", static_cast<long>(token.id()),
+                    token.name().c_str());
+      }
+      if (flags.with_jobs) std::printf("%d jobs are cancelled\n", revoked.cancelled_job_ids_size());
+    }));
   }
   if (response.job_errors().empty()) return absl::OkStatus();
   return absl::DeadlineExceededError(
@@ -160,33 +155,33 @@ absl::Status Revoke(Session& session, const TokenFlags& flags) {
 
 Command TokenCommand(Session& session) {
   const auto flags = std::make_shared<TokenFlags>();
-  return {.name = "token",
-          .help = "Tokens by which TCP clients are known",
-          .verbs = {
-              {.name = "create",
-               .help = "Make one; it is shown once",
-               .flags = {Flag("NAME", &flags->name,
-                              "Whom it names: a letter, then letters, digits, ._@-")
-                             .Required(),
-                         Flag("--role", &flags->role, "reader, submitter or operator").Required(),
-                         Flag("--days", &flags->days, "That it is valid; 0: until it is revoked")
-                             .Range(0, 3650),
-                         Flag("--out", &flags->out,
-                              "A new file for it, mode 0600, in the place of stdout"),
-                         Flag("--json", &flags->json, kJsonHelp)},
-               .run = [&session, flags] { return Create(session, *flags); }},
-              {.name = "list",
-               .help = "Those there are and were",
-               .flags = {Flag("--json", &flags->json, kJsonHelp)},
-               .run = [&session, flags] { return List(session, *flags); }},
-              {.name = "revoke",
-               .help = "End one, at once",
-               .flags = {Flag("TOKEN", &flags->name, "Its number, or a name: then all of that name")
-                             .Required(),
-                         Flag("--with-jobs", &flags->with_jobs,
-                              "Also cancel the jobs of its principal that wait or run"),
-                         Flag("--json", &flags->json, kJsonHelp)},
-               .run = [&session, flags] { return Revoke(session, *flags); }}}};
+  return {
+      .name = "token",
+      .help = "Tokens that identify clients over TCP",
+      .verbs = {
+          {.name = "create",
+           .help = "Create a token; it is shown once",
+           .json = kJsonHelp,
+           .flags = {Flag("NAME", &flags->name,
+                          "Principal of the token: a letter, then letters, digits, ._@-")
+                         .Required(),
+                     Flag("--role", &flags->role, "reader, submitter or operator").Required(),
+                     Flag("--days", &flags->days, "Days until it expires; 0: never").Range(0, 3650),
+                     Flag("--out", &flags->out,
+                          "New file of mode 0600 to write it to, instead of stdout")},
+           .run = [&session, flags] { return Create(session, *flags); }},
+          {.name = "list",
+           .help = "List tokens, also revoked and expired ones",
+           .json = kJsonHelp,
+           .run = [&session] { return List(session); }},
+          {.name = "revoke",
+           .help = "Revoke a token at once",
+           .json = kJsonHelp,
+           .flags = {Flag("TOKEN", &flags->name, "Number of a token, or a name: all its tokens")
+                         .Required(),
+                     Flag("--with-jobs", &flags->with_jobs,
+                          "Cancel the waiting and running jobs of its principal, too")},
+           .run = [&session, flags] { return Revoke(session, *flags); }}}};
 }
 
 }  // namespace tune::client

@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
 #include "client/cli/work_id.h"
 #include "client/report/format.h"
-#include "client/report/terminal.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
@@ -26,7 +23,6 @@ struct TrialFlags {
   std::string sweep;
   std::string purpose;
   std::string sort = "id";
-  bool json = false;
   bool csv = false;
   bool samples = false;
 };
@@ -44,7 +40,7 @@ absl::StatusOr<std::vector<v1::Trial>> Fetch(Connection* connection, int64_t swe
   return trials;
 }
 
-// Those that were ok first, the fastest of them first; of equally fast ones by their configs.
+// Sorts the ok trials first, the fastest first, equally fast ones by their configs.
 void SortByTime(std::vector<v1::Trial>& trials) {
   const auto key = [](const v1::Trial& trial) {
     const bool ok = trial.outcome() == v1::OUTCOME_OK;
@@ -55,17 +51,12 @@ void SortByTime(std::vector<v1::Trial>& trials) {
             [&](const v1::Trial& a, const v1::Trial& b) { return key(a) < key(b); });
 }
 
-// RFC 4180: quoted where needed, quotes doubled.
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
-
 void PrintCsv(const std::vector<v1::Trial>& trials) {
   std::vector<std::string> titles = {"id", "purpose", "outcome"};
   if (!trials.empty()) {
-    for (const v1::ConfigEntry& entry : trials[0].config().entries())
+    for (const v1::ConfigEntry& entry : trials[0].config().entries()) {
       titles.push_back(entry.param());
+    }
   }
   for (const char* title :
        {"latency_ns_median", "latency_ns_low", "latency_ns_high", "latency_ns_min", "sample_count",
@@ -74,48 +65,29 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
         "relative_l2_error", "compile_seconds", "evaluate_seconds", "message"}) {
     titles.push_back(title);
   }
-  std::printf("%s\n", absl::StrJoin(titles, ",").c_str());
+  std::string text = CsvLine(titles);
   for (const v1::Trial& trial : trials) {
     std::vector<std::string> cells = {absl::StrCat(trial.id()), ToText(trial.purpose()),
                                       ToText(trial.outcome())};
-    for (const v1::ConfigEntry& entry : trial.config().entries())
+    for (const v1::ConfigEntry& entry : trial.config().entries()) {
       cells.push_back(ToText(entry.value()));
+    }
+    const auto add = [&](std::initializer_list<double> numbers) {
+      for (const double number : numbers) cells.push_back(fmt::format("{}", number));
+    };
     const v1::Measurement& m = trial.measurement();
     const v1::Resources& r = trial.resources();
-    for (double number : {m.latency_ns_median(), m.latency_ns_low(), m.latency_ns_high(),
-                          m.latency_ns_min(), double(m.sample_count())}) {
-      cells.push_back(fmt::format("{}", number));
-    }
+    add({m.latency_ns_median(), m.latency_ns_low(), m.latency_ns_high(), m.latency_ns_min(),
+         double(m.sample_count())});
     cells.push_back(ToText(m.clock()));
-    for (double number :
-         {m.bytes_per_second(), m.flops_per_second(), m.peak_fraction(), double(r.registers()),
-          double(r.spill_bytes()), double(r.static_shared_bytes()),
-          double(r.dynamic_shared_bytes()), double(trial.telemetry().sm_clock_mhz()),
-          double(trial.telemetry().power_mw()), trial.error().relative_l2(),
-          trial.compile_seconds(), trial.evaluate_seconds()}) {
-      cells.push_back(fmt::format("{}", number));
-    }
+    add({m.bytes_per_second(), m.flops_per_second(), m.peak_fraction(), double(r.registers()),
+         double(r.spill_bytes()), double(r.static_shared_bytes()), double(r.dynamic_shared_bytes()),
+         double(trial.telemetry().sm_clock_mhz()), double(trial.telemetry().power_mw()),
+         trial.error().relative_l2(), trial.compile_seconds(), trial.evaluate_seconds()});
     cells.push_back(TellingLine(trial.message()));
-    std::printf("%s\n", absl::StrJoin(cells, ",", [](std::string* out, const std::string& cell) {
-                          out->append(CsvCell(cell));
-                        }).c_str());
+    absl::StrAppend(&text, CsvLine(cells));
   }
-}
-
-void PrintTable(const std::vector<v1::Trial>& trials, const v1::Sweep& sweep) {
-  Table table(
-      {"id", "purpose", "outcome", "median", "bandwidth", "compute", "regs", "config", "message"});
-  for (const v1::Trial& trial : trials) {
-    const v1::Measurement& m = trial.measurement();
-    const bool ok = trial.outcome() == v1::OUTCOME_OK;
-    table.Add({absl::StrCat(trial.id()), ToText(trial.purpose()), ToText(trial.outcome()),
-               ok ? LatencyText(m.latency_ns_median()) : "-",
-               ok && m.bytes_per_second() > 0 ? BandwidthText(m.bytes_per_second()) : "-",
-               ok && m.flops_per_second() > 0 ? FlopRateText(m.flops_per_second()) : "-",
-               absl::StrCat(trial.resources().registers()),
-               ToText(trial.config(), sweep.fixed_params()), TellingLine(trial.message())});
-  }
-  std::fputs(table.Text().c_str(), stdout);
+  std::fputs(text.c_str(), stdout);
 }
 
 absl::Status List(Session& session, const TrialFlags& flags) {
@@ -124,21 +96,30 @@ absl::Status List(Session& session, const TrialFlags& flags) {
     return absl::InvalidArgumentError(
         "name the sweep: 'tunectl trial list 12'; 'tunectl sweep list' shows them");
   }
-  v1::GetSweepRequest request;
-  ASSIGN_OR_RETURN(const int64_t id, SweepIdOf(*connection, flags.sweep));
-  request.set_sweep_id(id);
-  ASSIGN_OR_RETURN(const v1::Sweep sweep,
-                   Call(connection, &v1::SweepService::Stub::GetSweep, request));
-  ASSIGN_OR_RETURN(auto trials, Fetch(connection, id, flags));
+  ASSIGN_OR_RETURN(const v1::Sweep sweep, FindSweep(*connection, flags.sweep));
+  ASSIGN_OR_RETURN(auto trials, Fetch(connection, sweep.id(), flags));
   if (flags.sort == "time") SortByTime(trials);
-  if (flags.json) {
-    PrintJsonList("trials", trials);
-  } else if (flags.csv) {
+  if (flags.csv && !session.json) {
     PrintCsv(trials);
-  } else {
-    PrintTable(trials, sweep);
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  const auto row = [&](const v1::Trial& trial) -> Cells {
+    const v1::Measurement& m = trial.measurement();
+    const bool ok = trial.outcome() == v1::OUTCOME_OK;
+    return {absl::StrCat(trial.id()),
+            ToText(trial.purpose()),
+            ToText(trial.outcome()),
+            ok ? LatencyText(m.latency_ns_median()) : "-",
+            ok && m.bytes_per_second() > 0 ? BandwidthText(m.bytes_per_second()) : "-",
+            ok && m.flops_per_second() > 0 ? FlopRateText(m.flops_per_second()) : "-",
+            absl::StrCat(trial.resources().registers()),
+            ToText(trial.config(), sweep.fixed_params()),
+            TellingLine(trial.message())};
+  };
+  return PrintList(
+      session, "trials", trials,
+      {"id", "purpose", "outcome", "median", "bandwidth", "compute", "regs", "config", "message"},
+      row);
 }
 
 }  // namespace
@@ -147,23 +128,22 @@ Command TrialCommand(Session& session) {
   const auto flags = std::make_shared<TrialFlags>();
   return {
       .name = "trial",
-      .help = "What a sweep tried",
+      .help = "The trials of a sweep",
       .verbs = {
           {.name = "list",
-           .help = "Every trial of a sweep",
+           .help = "List every trial of a sweep",
+           .json = kJsonHelp,
            .flags =
                {Flag("SWEEP", &flags->sweep, kSweepIdHelp),
-                Flag("--sweep", &flags->sweep, "The sweep (same as SWEEP)").NotWith("SWEEP"),
+                Flag("--sweep", &flags->sweep, "Sweep id (same as SWEEP)").NotWith("SWEEP"),
                 Flag("--purpose", &flags->purpose,
-                     "Only the search, or only the confirmation in fresh processes")
+                     "Only trials of the search, or only confirmations in fresh processes")
                     .OneOf({"search", "confirm"}),
                 Flag("--sort", &flags->sort,
                      "id: the oldest first; time: the fastest first, equally fast ones by config")
                     .OneOf({"id", "time"}),
-                Flag("--json", &flags->json, kJsonHelp),
                 Flag("--csv", &flags->csv, "Print CSV, a column for each param").NotWith("--json"),
-                Flag("--samples", &flags->samples, "With every sample (JSON only)")
-                    .Needs("--json")},
+                Flag("--samples", &flags->samples, "Print every sample, too").Needs("--json")},
            .run = [&session, flags] { return List(session, *flags); }}}};
 }
 

@@ -13,13 +13,8 @@
 #include "absl/strings/str_cat.h"
 
 namespace tune::client {
-namespace {
 
-constexpr size_t kFileBytesMax = size_t{64} << 20;
-
-}  // namespace
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is a folder, not a file"));
@@ -31,9 +26,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
   }
-  if (text.size() > kFileBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' has ", text.size(), " bytes; at most 64 MiB can be imported"));
+  if (text.size() > bytes_max) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", path, "' has ", text.size(), " bytes; at most ", bytes_max >> 20, " MiB are read"));
   }
   return text;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/work_id.h"
 
-#include <chrono>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,12 +8,11 @@
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/job_follow.h"
-#include "tune/v1/job.grpc.pb.h"
+#include "tune/v1/comparison.grpc.pb.h"
 #include "tune/v1/sweep.grpc.pb.h"
 
 namespace tune::client {
 namespace {
-
 
 enum class Kind { kJob, kSweep };
 
@@ -24,7 +21,7 @@ struct WorkId {
   int64_t number = 0;
 };
 
-// Of "9", "job:9", "job 9", "sweep:7".
+// Parses "9", "job:9", "job 9" or "sweep:7".
 absl::StatusOr<WorkId> Parse(const std::string& text, Kind by_default) {
   absl::string_view rest = text;
   WorkId id{by_default};
@@ -40,31 +37,38 @@ absl::StatusOr<WorkId> Parse(const std::string& text, Kind by_default) {
       "and `tunectl sweep list` have them"));
 }
 
-absl::StatusOr<int64_t> JobOfSweep(Connection& connection, int64_t sweep_id) {
-  v1::GetSweepRequest request;
-  request.set_sweep_id(sweep_id);
-  ASSIGN_OR_RETURN(const v1::Sweep sweep,
-                   Call(&connection, &v1::SweepService::Stub::GetSweep, request));
-  return sweep.job_id();
-}
-
 absl::StatusOr<int64_t> SweepOfJob(Connection& connection, int64_t job_id) {
-  v1::GetJobRequest request;
-  request.set_job_id(job_id);
-  request.set_with_results(true);
-  ASSIGN_OR_RETURN(const v1::Job job, Call(&connection, &v1::JobService::Stub::GetJob, request));
-  int64_t id = 0;
-  ForEachIn<v1::Sweep>(job.results(), [&](const v1::Sweep& sweep) { id = sweep.id(); });
-  if (id != 0) return id;
+  ASSIGN_OR_RETURN(const v1::Job job, GetJob(connection, job_id));
+  if (const int64_t id = SweepIn(job).id(); id != 0) return id;
   return absl::NotFoundError(absl::StrCat("job ", job_id, ", of ", job.subject(),
                                           ", is no sweep; see `tunectl sweep list`"));
 }
 
 }  // namespace
 
+absl::StatusOr<v1::Sweep> GetSweep(Connection& connection, int64_t sweep_id) {
+  v1::GetSweepRequest request;
+  request.set_sweep_id(sweep_id);
+  return Call(&connection, &v1::SweepService::Stub::GetSweep, request);
+}
+
+absl::StatusOr<v1::Comparison> GetComparison(Session& session, int64_t id, bool with_rounds) {
+  v1::GetComparisonRequest request;
+  request.set_comparison_id(id);
+  request.set_with_rounds(with_rounds);
+  return Call(session.Connect(Need::kRead), &v1::CompareService::Stub::GetComparison, request);
+}
+
+absl::StatusOr<v1::Sweep> FindSweep(Connection& connection, const std::string& text) {
+  ASSIGN_OR_RETURN(const int64_t id, SweepIdOf(connection, text));
+  return GetSweep(connection, id);
+}
+
 absl::StatusOr<int64_t> JobIdOf(Connection& connection, const std::string& text) {
   ASSIGN_OR_RETURN(const WorkId id, Parse(text, Kind::kJob));
-  return id.kind == Kind::kJob ? id.number : JobOfSweep(connection, id.number);
+  if (id.kind == Kind::kJob) return id.number;
+  ASSIGN_OR_RETURN(const v1::Sweep sweep, GetSweep(connection, id.number));
+  return sweep.job_id();
 }
 
 absl::StatusOr<int64_t> SweepIdOf(Connection& connection, const std::string& text) {

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 absl::Status CheckDimNamed(const std::string& name) {
   const std::string spec = absl::StrReplaceAll(R"spec(name: "k" source: "k.cu" entry: "k"
@@ -36,7 +37,8 @@ reference { entry: "r" launch { grid: "1" block: "1" } }
 // A dim would never get what its flag is given.
 TEST(FlagsBesideDims, NoneIsTheNameOfADim) {
   const std::set<std::string> flags = FlagsBesideDims();
-  EXPECT_THAT(flags, IsSupersetOf({"address", "all", "budget", "device", "help", "version"}));
+  EXPECT_THAT(flags, IsSupersetOf({"address", "all", "budget", "device", "help", "json", "retune",
+                                   "version"}));
   ASSERT_TRUE(CheckDimNamed("n").ok()) << CheckDimNamed("n");
   for (const std::string& flag : flags) {
     if (flag.find('-') != std::string::npos) continue;  // no name in a spec
@@ -105,15 +107,55 @@ TEST(TunectlTest, FlagsRejectWhatTheirRulesDoNotAllow) {
       {{"explain", "softmax", "--at-most", "1001"}, "1001 not in range 1 to 1000"},
       {{"trial", "list", "1", "--sort", "size"}, "size not in {id,time}"},
       {{"trial", "list", "1", "--samples"}, "--samples requires --json"},
-      {{"trial", "list", "1", "--csv", "--json"}, "--json excludes --csv"},
+      {{"trial", "list", "1", "--csv", "--json"}, "--csv excludes --json"},
       {{"trial", "list", "1", "--sweep", "2"}, "SWEEP excludes --sweep"},
       {{"space", "sample", "softmax", "--seed", "-1"}, "'-1' is below 0"},
       {{"token", "create", "alice"}, "--role is required"},
+      {{"gate", "--retune", "0.5"}, "0.5 not in range 1 to 86400"},
+      {{"compare", "a", "b", "--leg-seconds", "0.0001"}, "0.0001 not in range 0.001 to 10"},
+      {{"job", "prune", "--older-than", "-1"}, "-1 not in range 0 to 36500"},
+      {{"job", "cancel", "7", "--owner", "alice"}, "excludes"},
+      {{"bench", "softmax", "--seed", "-1"}, "'-1' is below 0"},
+      {{"kernel", "show", "a", "--kernel", "b"}, "name one kernel"},
+      {{"kernel", "new", "k", "--language", "sql"}, "sql not in {"},
       {{"snapshot", "diff"}, "BEFORE is required"}};
   for (const auto& [words, error] : cases) {
     const Ran ran = Tunectl(words);
     EXPECT_EQ(ran.code, 2) << error;
     EXPECT_THAT(ran.err, HasSubstr(error));
+  }
+}
+
+TEST(TunectlTest, CommandsThatRemoveAskForWhat) {
+  const Ran cancel = Tunectl({"job", "cancel"});
+  EXPECT_EQ(cancel.code, 2);
+  EXPECT_THAT(cancel.err, HasSubstr("needs the ID of a job, or --owner NAME"));
+  const Ran prune = Tunectl({"job", "prune", "--dry-run"});
+  EXPECT_EQ(prune.code, 2);
+  EXPECT_THAT(prune.err, HasSubstr("needs --owner, --older-than, or both"));
+  // 0 days is a value: it is past the check, and no daemon is at this address.
+  EXPECT_EQ(Tunectl({"--address", "unix:/none", "job", "prune", "--older-than", "0"}).code, 3);
+}
+
+TEST(TunectlTest, ACommandsExamplesAreInItsOwnHelpOnly) {
+  const std::string sweep = Tunectl({"sweep", "--help"}).out;
+  EXPECT_THAT(sweep, HasSubstr("\nExamples:\n  tunectl sweep attention --seq 4096\n"));
+  EXPECT_THAT(sweep, HasSubstr("Show this help; with a kernel, also its dims"));
+  const std::string all = Tunectl({"--help"}).out;
+  EXPECT_THAT(all, Not(HasSubstr("Examples:")));
+  EXPECT_THAT(all, HasSubstr("Exit codes: 0 done"));
+}
+
+TEST(TunectlTest, TheManualNamesTheExitCodesOnce) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(Tunectl({"help", "--markdown"}).out, "130 interrupted");
+  EXPECT_EQ(parts.size(), 2);
+}
+
+TEST(TunectlTest, CommandsThatListPrintJson) {
+  for (const char* command : {"sweep", "job", "trial", "gate", "compare", "record", "snapshot",
+                              "token", "kernel", "device", "strategy", "baseline"}) {
+    EXPECT_THAT(Tunectl({command, "list", "--help"}).out, HasSubstr("--json  ")) << command;
   }
 }
 

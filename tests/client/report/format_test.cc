@@ -147,7 +147,7 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   EXPECT_NE(ReportText(sweep).find("default   is the best"), std::string::npos);
   result.set_confirm_rounds(1);
   EXPECT_NE(
-      ReportText(sweep).find("one round, which tells no interval, 320 samples in 1 fresh process,"),
+      ReportText(sweep).find("one round, so no interval, 320 samples in 1 fresh process,"),
       std::string::npos)
       << ReportText(sweep);
 }
