@@ -72,8 +72,8 @@ absl::Status CheckPeer(int socket, const std::string& path, const std::optional<
   ucred peer = {};
   socklen_t size = sizeof(peer);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("cannot tell who listens at 'unix:", path, "': ", std::strerror(errno)));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "cannot find the process that listens at 'unix:", path, "': ", std::strerror(errno)));
   }
   if (peer.uid == geteuid() || peer.uid == 0 || peer.uid == trusted) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
@@ -105,9 +105,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToDaemon(const std::string
   // A daemon that is there greets first.
   pollfd greeting = {fd.get(), POLLIN, 0};
   if (poll(&greeting, 1, static_cast<int>(options.timeout.count())) <= 0) {
-    return NobodyAnswers(socket_path, "it takes the connection and says nothing");
+    return NobodyAnswers(socket_path, "it accepts the connection and does not answer");
   }
-  if (!IsGreeted(fd.get())) return NobodyAnswers(socket_path, "what listens there is no daemon");
+  if (!IsGreeted(fd.get())) return NobodyAnswers(socket_path, "the process there is not tunerd");
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(options.message_bytes_max);
   return grpc::CreateCustomInsecureChannelFromFd("tunerd", fd.release(), arguments);

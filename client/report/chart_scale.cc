@@ -46,7 +46,7 @@ ChartScale::ChartScale(const ChartAxis& axis, const std::vector<double>& values,
     max_ = high * room;
   } else {
     const double room = high > low ? (high - low) * kRoom : std::max(std::abs(high) * 0.1, 1e-12);
-    // Nothing is negative unless a value is.
+    // The scale has no negative part unless a value is negative.
     min_ = low >= 0 ? std::max(0.0, low - room) : low - room;
     max_ = high + room;
   }

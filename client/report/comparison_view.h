@@ -9,10 +9,10 @@
 
 namespace tune::client {
 
-// What the kernels' speed is told in: of a problem's work a second.
+// The unit of the kernels' speed: a problem's work per second.
 struct WorkRate {
   std::string unit;  // "B/s", "FLOP/s"; "1/s": no work is declared
-  // Of a problem that takes so long.
+  // The speed at a problem that takes this long.
   double Of(const v1::ComparedProblem& problem, double nanoseconds) const;
 };
 // FLOP/s where compute binds most problems, else bytes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tunectl's exit status means. Documented in docs/cli.md.
+// Exit codes of tunectl, documented in docs/cli.md.
 #pragma once
 
 #include "absl/status/status.h"

@@ -138,7 +138,7 @@ std::string MadeOn(const v1::FusionReport& report) {
   return text;
 }
 
-// What the fusions save of a step; empty where no ceiling is known.
+// The share of a step that the fusions save; empty if no ceiling is known.
 std::string SavingText(const v1::FusionReport& report) {
   const v1::StepFinding& unfused = report.unfused_step();
   const v1::StepFinding& fused = report.fused_step();
@@ -160,7 +160,7 @@ std::string SavingText(const v1::FusionReport& report) {
   return text;
 }
 
-// What to type so that nothing is missing; empty: nothing is.
+// The command that measures what is missing; empty if nothing is.
 std::string MissingText(const v1::FusionReport& report) {
   int missing = 0;
   for (const v1::FusionFinding& finding : report.fusions()) {

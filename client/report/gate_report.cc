@@ -75,7 +75,7 @@ std::string ConfigSourceText(const v1::GateKernel& kernel) {
   return absl::StrCat(text, "; the head cannot run it, so its default config stands in");
 }
 
-// What the row of a kernel does not say.
+// Notes on a kernel beside its row.
 std::vector<std::string> NotesOf(const v1::GateKernel& kernel) {
   std::vector<std::string> notes;
   if (!kernel.reason().empty()) notes.push_back(TellingLine(kernel.reason()));
@@ -93,7 +93,7 @@ std::vector<std::string> NotesOf(const v1::GateKernel& kernel) {
   if (kernel.bimodal()) {
     notes.push_back(
         "BIMODAL: times fall in two groups; fix what places it in memory or launches "
-        "it, or accept what is caught");
+        "it, or accept the slowdown that is caught");
   }
   if (std::abs(kernel.clock_log_ratio()) > 0.01) {
     notes.push_back(fmt::format("the head ran at {:.1f} % of the base's clock",

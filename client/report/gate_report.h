@@ -18,8 +18,8 @@ std::string ReportText(const v1::GateRun& run);
 std::string TimedText(const v1::GateKernel& kernel);
 // GitHub's flavour: a line that says it all, a table, and notes.
 std::string MarkdownText(const v1::GateRun& run);
-// One test case a kernel: FAIL is a failure, INVALID an error; INCONCLUSIVE and UNGUARDED are
-// skipped, or failures where they are not accepted.
+// JUnit XML with one test case a kernel: FAIL is a failure, INVALID an error; INCONCLUSIVE and
+// UNGUARDED are skipped, or failures where they are not accepted.
 std::string JUnitText(const v1::GateRun& run, Strict strict);
 
 // FAIL goes before INVALID, INVALID before what cannot be told.

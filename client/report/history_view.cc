@@ -53,7 +53,7 @@ Range RangeOf(const v1::HistorySeries& series) {
   return {std::max(0.0, range.low - margin), range.high + margin};
 }
 
-// What a panel says in words, for those who cannot see it.
+// The description of a panel, for readers who cannot see it.
 std::string Description(const v1::HistorySeries& series) {
   if (series.changes().empty()) return "no change found";
   std::string text;

@@ -9,7 +9,7 @@
 namespace tune::client {
 
 std::string HistoryText(const v1::HistorySeries& series);
-// One self-contained SVG with a chart for each series: a point a measurement, the band of its
+// A self-contained SVG with a chart for each series: a point a measurement, the band of its
 // slowest and fastest rounds, the levels between changes, and what changed by how much at which
 // label.
 std::string HistorySvg(const v1::GetHistoryResponse& history);

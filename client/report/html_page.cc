@@ -40,7 +40,7 @@ std::string ScriptJson(const google::protobuf::Message& message) {
   std::string json;
   // Fails only for messages with an invalid Any, which ours do not have.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);
-  // What steers text becomes "\u202e" and the like, as JSON has it.
+  // Characters that steer text are escaped as JSON does, such as "\u202e".
   return absl::StrReplaceAll(Printable(json),
                              {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
 }
@@ -61,7 +61,7 @@ struct PageParts {
   std::string still_picture;  // for readers without scripts
 };
 
-// One pass over the template, so that no part can be mistaken for a place.
+// Fills the template in one pass, so that no part can be mistaken for a place.
 std::string Assemble(const PageParts& parts) {
   const std::pair<absl::string_view, absl::string_view> places[] = {
       {"{{style}}", View(embedded::report_page_css)},

@@ -1,5 +1,5 @@
 'use strict';
-// What all report pages share. Everything that comes from the data is put into the page as text.
+// The code that all report pages share. Everything that comes from the data is put into the page as text.
 const $data = JSON.parse(document.getElementById('data').textContent);
 const $app = document.getElementById('app');
 const $charts = [];
@@ -235,7 +235,7 @@ function axis(label, unit, log, extra) {
         const wanted = decades > 4 ? [1] : decades > 1.5 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 8];
         if (!wanted.some((w) => Math.abs(digit - w) < 1e-6)) return null;
       }
-      // As many digits as tell a tick from the next.
+      // Just enough digits to tell a tick from the next.
       const step = !log && all.length > 1 ? Math.abs(all[1].value - all[0].value) : 0;
       const significant = step > 0 && value ?
           Math.min(Math.max(3, Math.ceil(Math.log10(Math.abs(value) / step)) + 1), 7) : 3;

@@ -19,7 +19,7 @@ constexpr Series kSecondLevel = 3;
 constexpr Series kThirdLevel = 4;
 constexpr Series kInvalid = 7;
 
-// What of a point can be drawn: FLOPs per byte of a level and FLOP/s.
+// The coordinates of a point: FLOPs per byte of a level and FLOP/s.
 struct Place {
   double intensity = 0;
   double rate = 0;

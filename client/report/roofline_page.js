@@ -21,7 +21,7 @@ const useOf = (point, resource) => (point.uses || []).find((use) => resourceOf(u
 const rate = (value, flops) => si(value, flops ? 'FLOP/s' : 'B/s');
 const ofRoof = (point) => point.efficiency ? percent(point.efficiency) : '–';
 
-// One roofline as the page works with it.
+// A roofline as the page works with it.
 function prepare(roofline) {
   const view = {roofline, points: roofline.points || [], hidden: new Set(), picked: null};
   view.params = [];
@@ -52,7 +52,7 @@ function prepare(roofline) {
 const visible = (view) => view.points.filter((point) =>
     Object.entries(point.values).every(([name, value]) => !view.hidden.has(name + '=' + value)));
 
-// Where a point lies: FLOPs per byte of a level, FLOP/s.
+// The coordinates of a point: FLOPs per byte of a level, FLOP/s.
 function place(view, point, level) {
   const use = useOf(point, level);
   const counted = (point.uses || []).filter((u) => resourceOf(u) === 'compute' && u.counted)

@@ -24,7 +24,7 @@ std::string SubjectText(const v1::Sweep& sweep);
 // is drawn by bandwidth.
 SvgChart RooflineChart(const v1::Roofline& roofline);
 
-// One sweep: its chart. Several: the best of each, for the first one's device.
+// The chart of one sweep, or the best of each of several, for the first one's device.
 SvgChart ReportChart(const v1::RooflineReport& report);
 
 std::string TerminalText(const v1::RooflineReport& report);

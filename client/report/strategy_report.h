@@ -8,7 +8,7 @@
 
 namespace tune::client {
 
-// One row a strategy over all recordings; with several recordings, one table for each of them too.
+// A row a strategy over all recordings; with several recordings, one table for each of them too.
 std::string ComparisonText(const v1::StrategyComparison& comparison);
 
 // Best so far over the optimum against evaluations, median and quartiles of each strategy: one

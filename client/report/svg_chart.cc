@@ -20,7 +20,7 @@ constexpr double kPadding = 16;
 constexpr double kLabelRowPx = 15;
 constexpr double kDegreesPerRadian = 57.29577951308232;
 
-// What the legend shows: one entry per name, in order of first use.
+// The legend: one entry per name, in order of first use.
 struct LegendEntry {
   std::string name;
   Series series = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all our SVG pictures share: frame, colours, text.
+// The frame, colours and text that all our SVG pictures share.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ std::string SeriesClass(Series series);
 std::string SvgHead(int width, int height, const std::string& title, const std::string& subtitle,
                     const std::string& description);
 
-// Where the body may begin, below title and subtitle.
+// The top of the body, below title and subtitle.
 double BodyTop(const std::string& title, const std::string& subtitle);
 
 enum class Anchor { kStart, kMiddle, kEnd };

@@ -91,7 +91,7 @@ std::string TableText(const std::vector<std::string>& titles, Rows rows) {
   return table.Text() + "\n";
 }
 
-// Of one that did not end well, with why.
+// The note on a sweep that did not end well, with the reason.
 std::string EndText(const v1::Sweep& sweep) {
   if (sweep.state() == v1::JOB_STATE_DONE && sweep.message().empty()) return "";
   return absl::StrCat(StateText(sweep), sweep.message().empty() ? "" : ": ", sweep.message());

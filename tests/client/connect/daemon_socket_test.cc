@@ -126,7 +126,7 @@ TEST_F(DaemonSocketTest, WhatIsNoDaemonIsUnavailable) {
   Listen(geteuid(), "220 a server of mail\r\n");
   const absl::Status status = Connect();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("what listens there is no daemon"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the process there is not tunerd"));
 }
 
 TEST_F(DaemonSocketTest, WrongNamesAreInvalid) {
