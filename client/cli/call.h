@@ -22,8 +22,9 @@
 namespace tune::client {
 
 inline constexpr std::chrono::milliseconds kCallTimeout = std::chrono::minutes(2);
-// Items that a List method returns in one page at most.
+// The most items that a List method returns in one page, and that a command lists.
 inline constexpr uint32_t kPageMax = 1000;
+inline constexpr uint32_t kListMax = 100000;
 // For calls that compute in this process, for as long as that takes.
 inline constexpr std::chrono::milliseconds kNoTimeout = std::chrono::milliseconds::max();
 

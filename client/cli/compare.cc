@@ -171,11 +171,10 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
 }
 
 absl::Status List(Session& session, uint32_t limit) {
-  v1::ListComparisonsRequest request;
-  request.set_limit(limit);
   ASSIGN_OR_RETURN(
       const v1::ListComparisonsResponse response,
-      Call(session.Connect(Need::kRead), &v1::CompareService::Stub::ListComparisons, request));
+      CallPages(session.Connect(Need::kRead), &v1::CompareService::Stub::ListComparisons, {}, limit,
+                &v1::ListComparisonsResponse::mutable_comparisons));
   const auto row = [](const v1::Comparison& comparison) -> Cells {
     return {absl::StrCat(comparison.id()), ToText(comparison.state()),
             comparison.subject(),          comparison.sweep_dim(),
@@ -203,7 +202,7 @@ std::vector<Command> CompareVerbs(Session& session) {
       {.name = "list",
        .help = "List comparisons, newest first",
        .json = kJsonHelp,
-       .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, 1000)},
+       .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, kListMax)},
        .run = [&session, flags] { return List(session, flags->limit); }},
       {.name = "show",
        .help = "Show one comparison again",

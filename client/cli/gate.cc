@@ -212,10 +212,9 @@ struct VerbFlags {
 };
 
 absl::Status List(Session& session, const VerbFlags& flags) {
-  v1::ListGatesRequest request;
-  request.set_limit(flags.limit);
   ASSIGN_OR_RETURN(const v1::ListGatesResponse response,
-                   Call(session.Connect(Need::kRead), &v1::GateService::Stub::ListGates, request));
+                   CallPages(session.Connect(Need::kRead), &v1::GateService::Stub::ListGates, {},
+                             flags.limit, &v1::ListGatesResponse::mutable_runs));
   const auto row = [](const v1::GateRun& run) -> Cells {
     return {absl::StrCat(run.id()),
             ToText(run.kind()),
@@ -293,7 +292,7 @@ std::vector<Command> GateVerbs(Session& session) {
   return {{.name = "list",
            .help = "List gate runs, newest first",
            .json = kJsonHelp,
-           .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, 1000)},
+           .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, kListMax)},
            .run = [&session, flags] { return List(session, *flags); }},
           {.name = "show",
            .help = "Show one run with its verdicts",

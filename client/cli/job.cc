@@ -64,12 +64,12 @@ struct JobFlags {
 absl::Status List(Session& session, const JobFlags& flags) {
   v1::ListJobsRequest request;
   request.set_owner(flags.owner);
-  request.set_limit(flags.limit);
   request.set_kind(ParseKind(flags.kind));
   request.set_unfinished(flags.unfinished);
   request.set_with_results(!session.json);
   ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
-                   Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
+                   CallPages(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request,
+                             flags.limit, &v1::ListJobsResponse::mutable_jobs));
   const auto row = [](const v1::Job& job) -> Cells {
     const v1::Sweep sweep = SweepIn(job);
     const std::string kind =
@@ -202,7 +202,7 @@ Command JobCommand(Session& session) {
           {.name = "list",
            .help = "List jobs, newest first",
            .json = kJsonHelp,
-           .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, 1000),
+           .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, kListMax),
                      Flag("--kind", &flags->kind, "Only jobs of this kind").OneOf(KindNames()),
                      Flag("--unfinished", &flags->unfinished, "Only jobs that wait or run"),
                      Flag("--owner", &flags->owner, "Only jobs of this principal").Value("NAME")},

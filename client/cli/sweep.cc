@@ -174,10 +174,10 @@ absl::Status Sweep(Session& session, const SweepFlags& flags) {
 absl::Status List(Session& session, uint32_t limit) {
   v1::ListJobsRequest request;
   request.set_kind(v1::JOB_KIND_SWEEP);
-  request.set_limit(limit);
   request.set_with_results(true);
   ASSIGN_OR_RETURN(const v1::ListJobsResponse response,
-                   Call(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request));
+                   CallPages(session.Connect(Need::kRead), &v1::JobService::Stub::ListJobs, request,
+                             limit, &v1::ListJobsResponse::mutable_jobs));
   std::vector<v1::Sweep> sweeps;
   for (const v1::Job& job : response.jobs()) {
     if (v1::Sweep sweep = SweepIn(job); sweep.id() != 0) sweeps.push_back(std::move(sweep));
@@ -234,7 +234,7 @@ std::vector<Command> SweepVerbs(Session& session) {
   return {{.name = "list",
            .help = "List sweeps, newest first",
            .json = kJsonHelp,
-           .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, 1000)},
+           .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, kListMax)},
            .run = [&session, flags] { return List(session, flags->limit); }},
           {.name = "watch",
            .help = "Follow a sweep to its end; Ctrl-C leaves it running",
