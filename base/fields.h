@@ -8,7 +8,6 @@
 // The list is complete: a field that is missing or listed twice does not compile.
 #pragma once
 
-#include <tuple>
 #include <type_traits>
 
 namespace tune {
@@ -21,21 +20,22 @@ struct Field {
 
 template <typename Noun>
 concept HasFields = requires {
-  FieldsOf(static_cast<const Noun*>(nullptr));
+  UseFieldsOf(static_cast<const Noun*>(nullptr), [](const auto&...) {});
 };
 
 // Calls visit(name, value) for each field, in the order of the list. Noun may be const.
 template <typename Noun, typename Visit>
 void ForEachField(Noun& noun, Visit&& visit) {
-  std::apply([&](const auto&... field) { (visit(field.name, noun.*field.member), ...); },
-             FieldsOf(static_cast<const std::remove_const_t<Noun>*>(nullptr)));
+  UseFieldsOf(static_cast<const std::remove_const_t<Noun>*>(nullptr),
+              [&](const auto&... field) { (visit(field.name, noun.*field.member), ...); });
 }
 
 }  // namespace tune
 
 #define TUNE_FIELDS(Noun, ...)                                                                  \
-  [[maybe_unused]] constexpr auto FieldsOf(const Noun*) {                                       \
-    return std::tuple{TUNE_EXPAND_(TUNE_FIELD_(Noun, __VA_ARGS__))};                            \
+  template <typename Use>                                                                       \
+  constexpr void UseFieldsOf(const Noun*, const Use& use) {                                     \
+    use(TUNE_EXPAND_(TUNE_FIELD_(Noun, __VA_ARGS__)));                                          \
   }                                                                                             \
   [[maybe_unused]] inline void HasTheseFields(const Noun& noun) { /* as many, by their names */ \
     [[maybe_unused]] const auto& [__VA_ARGS__] = noun;                                          \
