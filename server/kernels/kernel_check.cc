@@ -9,10 +9,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/kernels/check_findings.h"
 #include "server/kernels/kernel_source.h"
 #include "server/kernels/source_findings.h"
-#include "server/supervision/compile_check.h"
+#include "server/measure/compile_check.h"
 #include "server/wire/nouns.h"
 #include "server/wire/spec.h"
 

@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/supervision/compile_check.h"
+#include "server/measure/compile_check.h"
 #include "server/supervision/machine_code.h"
 #include "tests/server/supervision/scripted.h"
 #include "tests/server/supervision/small_kernel.h"
