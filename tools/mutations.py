@@ -51,11 +51,11 @@ MUTATIONS = [
              """Report(PhaseOf(stage), "", "what it does");
     if (round_ == 0) RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));""",
              SERVICE, "GateServiceTest.EveryRoundIsTwoFreshProcessesThatAlternate"),
-    Mutation("legs do not alternate", "server/gate/gate_bench.cc",
+    Mutation("legs do not alternate", "server/gate/gate_rounds.cc",
              "order = {Side::kBase, Side::kHead, Side::kHead, Side::kBase}; if (mirrored)",
              "order = {Side::kBase, Side::kBase, Side::kHead, Side::kHead}; if (mirrored)",
              SERVICE, "GateServiceTest.EveryRoundIsTwoFreshProcessesThatAlternate"),
-    Mutation("the order of legs is never mirrored", "server/gate/gate_bench.cc",
+    Mutation("the order of legs is never mirrored", "server/gate/gate_rounds.cc",
              "const bool mirrored = (random_() & 1) != 0;", "const bool mirrored = false;",
              SERVICE, "GateServiceTest.EveryRoundIsTwoFreshProcessesThatAlternate"),
     Mutation("the screening's rounds count in the confirmation", GATE,
@@ -131,7 +131,7 @@ MUTATIONS = [
     Mutation("two clocks are compared", ROUND,
              "if (leg.clock != legs.front().clock) {", "if (legs.empty()) {",
              "gate_round_test", "All/PlantedFault.InvalidatesTheRound/AnotherClock"),
-    Mutation("a kernel that hangs is measured on", "server/gate/gate_bench.cc",
+    Mutation("a kernel that hangs is measured on", "server/gate/gate_rounds.cc",
              "outcome.fault = row.message; return false;", "return false;",
              SERVICE, "GateServiceTest.AKernelThatHangsIsInvalid"),
     # The names of counters. Needs a build with CUDA.

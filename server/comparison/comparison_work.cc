@@ -2,7 +2,6 @@
 #include "server/comparison/comparison_work.h"
 
 #include <algorithm>
-#include <future>
 #include <numeric>
 #include <utility>
 
@@ -12,9 +11,10 @@
 #include "base/status_macros.h"
 #include "server/comparison/comparison_convert.h"
 #include "server/comparison/peer_order.h"
-#include "server/supervision/acting_for.h"
+#include "server/comparison/shared_inputs.h"
+#include "server/measure/compile_set.h"
 #include "tuner/device/program_checks.h"
-#include "tuner/device_profile.h"
+#include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
 
 namespace tune::server {
@@ -33,12 +33,6 @@ void NoteWork(const WorkPlan& first, const WorkPlan& own, std::vector<std::strin
   }
 }
 
-SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double leg_seconds) {
-  SamplePolicy policy = With(cache_mode, ProfileOfTarget(target).leg);
-  if (leg_seconds > 0) policy.seconds_max = leg_seconds;
-  return policy;
-}
-
 }  // namespace
 
 JobWork::End ComparisonWork::Run(JobContext& context) {
@@ -46,7 +40,7 @@ JobWork::End ComparisonWork::Run(JobContext& context) {
   cancelled_ = context.cancelled();
   const auto run = [&]() -> absl::Status {
     RETURN_IF_ERROR(OpenDevice(context));
-    const absl::Cleanup close = [this] { bench_->Close(); };
+    const absl::Cleanup close = [this] { session_->Close(); };
     leases_.Add(context.job_id(), lease_);
     const absl::Cleanup end = [&] { leases_.Remove(context.job_id()); };
     for (size_t place = 0; place < plan_.problems.size(); ++place) {
@@ -102,13 +96,15 @@ absl::Status ComparisonWork::OpenDevice(JobContext& context) {
   ASSIGN_OR_RETURN(run.id, store_.AddComparison(run));
   feed_->AddResult(std::make_shared<v1::Comparison>(ToProto(run)));
   random_.seed(run.seed);
-  std::vector<bool> measured;
+  std::vector<std::string> twins;
+  std::vector<size_t> measured;
   for (const ComparedWorkload& item : plan_.problems.front()) {
-    measured.push_back(!item.peer.has_value());
+    if (!item.peer) measured.push_back(twins.size());
+    twins.push_back(absl::StrCat("compare", twins.size()));
   }
-  bench_ = std::make_unique<ComparisonBench>(
-      *device, measured, LegPolicy(info_.target, run.cache_mode, plan_.leg_seconds), run.seed,
-      cancelled_);
+  session_.emplace(*device, workers_.compilers(), twins, cancelled_);
+  rounds_.emplace(*session_, std::move(measured),
+                  LegPolicy(info_.target, run.cache_mode, plan_.leg_seconds), run.seed);
   return absl::OkStatus();
 }
 
@@ -126,8 +122,8 @@ absl::Status ComparisonWork::Compare(size_t place, JobContext& context) {
   Candidates candidates(plan_.problems[place].size());
   context.Say(Which(place) + "compiling");
   RETURN_IF_ERROR(Plan(place, candidates));
-  RETURN_IF_ERROR(Compile(candidates, cancelled_));
-  ASSIGN_OR_RETURN(const CompilePause quiet, context.Quiet());
+  RETURN_IF_ERROR(Compile(candidates));
+  ASSIGN_OR_RETURN(const CompilePause quiet, session_->Quiet());
   context.Say(Which(place) + "checking the results against each other");
   RETURN_IF_ERROR(Agree(candidates));
   RETURN_IF_ERROR(StoreCandidates(place, candidates));
@@ -142,7 +138,7 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
   for (size_t i = 0; i < candidates.size(); ++i) {
     const ComparedWorkload& item = plan_.problems[place][i];
     const Kernel& kernel = item.workload.kernel();
-    ComparedProgram& program = candidates[i].program;
+    Variant& variant = candidates[i].variant;
     db::ComparedRow& row = candidates[i].row;
     candidates[i].item = &item;
     row.comparison_id = plan_.run.id;
@@ -156,14 +152,14 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     row.config = item.config;
     row.config_source = item.config_source;
     // With what the opened device says of itself.
-    ASSIGN_OR_RETURN(program.problem, kernel.PlanProblem(row.problem, traits_));
-    const ProblemPlan& shared = i == 0 ? program.problem : candidates[0].program.problem;
+    ASSIGN_OR_RETURN(variant.problem, kernel.PlanProblem(row.problem, traits_));
+    const ProblemPlan& shared = i == 0 ? variant.problem : candidates[0].variant.problem;
     const double written = WrittenBytes(shared);
     row.work = shared.work;
     row.roof = RoofFor(row.work, ceilings_, std::min(written, static_cast<double>(info_.l2_bytes)),
                        written);
     if (item.peer) continue;
-    if (i > 0) NoteWork(row.work, program.problem.work, row.notes);
+    if (i > 0) NoteWork(row.work, variant.problem.work, row.notes);
     const absl::Status planned = PlanRun(i == 0 ? nullptr : &shared, candidates[i]);
     if (planned.ok()) continue;
     candidates[i].runs = false;
@@ -174,66 +170,58 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
 }
 
 absl::Status ComparisonWork::PlanRun(const ProblemPlan* first, Candidate& candidate) const {
-  ComparedProgram& program = candidate.program;
+  Variant& variant = candidate.variant;
   db::ComparedRow& row = candidate.row;
-  if (first != nullptr) RETURN_IF_ERROR(ShareInputs(*first, program.problem, row.notes));
+  if (first != nullptr) RETURN_IF_ERROR(ShareInputs(*first, variant.problem, row.notes));
   const Kernel& kernel = candidate.item->workload.kernel();
-  ASSIGN_OR_RETURN(program.plan, kernel.PlanProgram(row.problem, traits_, row.config));
+  ASSIGN_OR_RETURN(variant.plan, kernel.PlanProgram(row.problem, traits_, row.config));
   return absl::OkStatus();
 }
 
-absl::Status ComparisonWork::CompileOne(Candidate& candidate, const Cancelled& cancelled) const {
-  ComparedProgram& program = candidate.program;
-  db::ComparedRow& row = candidate.row;
+absl::Status ComparisonWork::Compile(Candidates& candidates) const {
   const Compilers& compilers = workers_.compilers();
-  ASSIGN_OR_RETURN(const CompilerInfo info, compilers.Info(program.plan.compile.language,
-                                                           program.plan.compile.target, cancelled));
-  row.compiler = info.version;
-  const auto compile = [&](ProgramPlan& plan, const std::string& what,
-                           std::string& binary) -> absl::Status {
-    ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(plan, cancelled));
-    row.outcome = result.artifact.outcome;
-    row.message = row.outcome == Outcome::kOk ? "" : Shortened(what + result.artifact.log);
-    plan.steps = std::move(result.steps);
-    plan.symbols = std::move(result.symbols);
-    binary = std::move(result.artifact.binary);
-    return absl::OkStatus();
+  CompileSet set(compilers);
+  const auto compiling = [](const Candidate& one) { return one.runs && !one.is_peer(); };
+  const auto note = [](const std::string& what, const Artifact& artifact, Candidate& candidate) {
+    candidate.runs = artifact.outcome == Outcome::kOk;
+    candidate.row.outcome = artifact.outcome;
+    if (!candidate.runs) candidate.row.message = Shortened(what + artifact.log);
   };
-  RETURN_IF_ERROR(compile(program.plan, "", program.binary));
-  if (row.outcome == Outcome::kOk && !program.problem.reference.steps.empty()) {
-    RETURN_IF_ERROR(
-        compile(program.problem.reference, "the reference: ", program.reference_binary));
+  for (Candidate& candidate : candidates) {
+    if (!compiling(candidate)) continue;
+    const CompilePlan& plan = candidate.variant.plan.compile;
+    ASSIGN_OR_RETURN(const CompilerInfo info,
+                     compilers.Info(plan.language, plan.target, cancelled_));
+    candidate.row.compiler = info.version;
+    set.Add(candidate.variant.plan, candidate.variant.compiled);
   }
-  if (row.outcome == Outcome::kOk) RETURN_IF_ERROR(CompleteProblem(candidate, cancelled));
-  candidate.runs = row.outcome == Outcome::kOk;
+  RETURN_IF_ERROR(set.Await(cancelled_));
+  for (Candidate& candidate : candidates) {
+    if (!compiling(candidate)) continue;
+    Variant& variant = candidate.variant;
+    note("", variant.compiled.artifact, candidate);
+    if (!candidate.runs || variant.problem.reference.steps.empty()) continue;
+    set.Add(variant.problem.reference, variant.reference);
+  }
+  RETURN_IF_ERROR(set.Await(cancelled_));
+  for (Candidate& candidate : candidates) {
+    if (!compiling(candidate)) continue;
+    note("the reference: ", candidate.variant.reference.artifact, candidate);
+    if (candidate.runs) RETURN_IF_ERROR(CompleteProblem(candidate));
+  }
   return absl::OkStatus();
 }
 
-absl::Status ComparisonWork::CompleteProblem(Candidate& candidate,
-                                             const Cancelled& cancelled) const {
+absl::Status ComparisonWork::CompleteProblem(Candidate& candidate) const {
   const Compilers& compilers = workers_.compilers();
-  ProblemPlan& problem = candidate.program.problem;
-  absl::Status status = compilers.CompileChecker(problem, cancelled);
-  if (status.ok()) status = compilers.ComputeReference(problem, plan_.run.seed, cancelled);
+  ProblemPlan& problem = candidate.variant.problem;
+  absl::Status status = compilers.CompileChecker(problem, cancelled_);
+  if (status.ok()) status = compilers.ComputeReference(problem, plan_.run.seed, cancelled_);
   if (!absl::IsInvalidArgument(status)) return status;
+  candidate.runs = false;
   candidate.row.outcome = Outcome::kCompileFailed;
   candidate.row.message = Shortened(std::string(status.message()));
   return absl::OkStatus();
-}
-
-absl::Status ComparisonWork::Compile(Candidates& candidates, const Cancelled& cancelled) const {
-  std::vector<std::future<absl::Status>> compiling;
-  for (Candidate& candidate : candidates) {
-    if (!candidate.runs || candidate.is_peer()) continue;
-    compiling.push_back(std::async(std::launch::async,
-                                   [this, &candidate, &cancelled, sharer = ActingFor::Current()] {
-                                     const ActingFor acting(sharer);
-                                     return CompileOne(candidate, cancelled);
-                                   }));
-  }
-  absl::Status status;
-  for (std::future<absl::Status>& compiled : compiling) status.Update(compiled.get());
-  return status;
 }
 
 // Against the first that runs: as a rule the first of all.
@@ -249,10 +237,10 @@ absl::Status ComparisonWork::Agree(Candidates& candidates) {
     }
   }
   if (running.size() < 2) return AgreePeers(candidates, running.empty() ? nullptr : running[0]);
-  std::vector<const ComparedProgram*> others;
-  for (size_t i = 1; i < running.size(); ++i) others.push_back(&running[i]->program);
+  std::vector<const Variant*> others;
+  for (size_t i = 1; i < running.size(); ++i) others.push_back(&running[i]->variant);
   ASSIGN_OR_RETURN(const std::vector<RunReport> reports,
-                   bench_->Agree(running[0]->program, others));
+                   rounds_->Agree(running[0]->variant, others));
   for (size_t i = 0; i < reports.size(); ++i) {
     db::ComparedRow& row = running[i + 1]->row;
     row.agreement = reports[i].outcome;
@@ -288,10 +276,10 @@ absl::Status ComparisonWork::AgreePeer(const Candidate& first, Candidate& peer) 
     return absl::OkStatus();
   }
   absl::StatusOr<std::vector<BufferFile>> outputs =
-      OutputsOf(first.program.problem, std::move(turn.outputs));
+      OutputsOf(first.variant.problem, std::move(turn.outputs));
   RunReport judged{.outcome = Outcome::kInvalidConfig};
   if (outputs.ok()) {
-    ASSIGN_OR_RETURN(judged, bench_->Judge(first.program, *outputs));
+    ASSIGN_OR_RETURN(judged, rounds_->Judge(first.variant, *outputs));
   } else {
     judged.message = std::string(outputs.status().message());
   }
@@ -310,14 +298,14 @@ absl::StatusOr<ComparisonWork::PeerTurn> ComparisonWork::AskPeer(const Candidate
     return PeerTurn{.report = {.outcome = outcome, .message = std::string(why.message())}};
   };
   absl::StatusOr<v1::PeerOrder> order =
-      PeerOrderOf(first.row.problem, first.program.problem, first.program.plan, info_,
-                  plan_.run.seed, bench_->policy());
+      PeerOrderOf(first.row.problem, first.variant.problem, first.variant.plan, info_,
+                  plan_.run.seed, rounds_->policy());
   if (!order.ok()) return failed(Outcome::kLaunchFailed, order.status());
   order->set_job_id(plan_.run.job.id);
   order->set_lease(lease_->token());
   order->set_label(peer.row.label);
   order->set_check(purpose == Purpose::kCheck);
-  order->set_number(lease_->Begin(purpose == Purpose::kCheck ? OutputNames(first.program.problem)
+  order->set_number(lease_->Begin(purpose == Purpose::kCheck ? OutputNames(first.variant.problem)
                                                              : std::vector<std::string>()));
   const absl::Duration limit = absl::Seconds(order->seconds_max());
   feed_->AddStep(std::make_shared<v1::PeerOrder>(*std::move(order)));
@@ -353,7 +341,7 @@ absl::Status ComparisonWork::MeasureRound(uint32_t round, Candidates& candidates
   const auto first = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& one) {
     return !one.is_peer() && one.row.outcome == Outcome::kOk;
   });
-  RETURN_IF_ERROR(bench_->Renew());
+  RETURN_IF_ERROR(rounds_->Renew());
   for (const size_t i : order) {
     Candidate& candidate = candidates[i];
     if (!candidate.runs) continue;
@@ -362,7 +350,7 @@ absl::Status ComparisonWork::MeasureRound(uint32_t round, Candidates& candidates
       ASSIGN_OR_RETURN(PeerTurn turn, AskPeer(*first, candidate, Purpose::kTime));
       report = std::move(turn.report);
     } else {
-      ASSIGN_OR_RETURN(report, bench_->Measure(i, candidate.program));
+      ASSIGN_OR_RETURN(report, rounds_->Measure(i, candidate.variant));
     }
     db::ComparisonLegRow leg{.compared_id = candidate.row.id,
                              .round = round,

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,8 +13,8 @@
 #include "absl/status/status.h"
 #include "db/store.h"
 #include "server/access/principals.h"
-#include "server/comparison/comparison_bench.h"
 #include "server/comparison/comparison_plan.h"
+#include "server/comparison/comparison_rounds.h"
 #include "server/comparison/peer_lease.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
@@ -40,7 +41,7 @@ class ComparisonWork : public JobWork {
   // One kernel on the problem that is being measured.
   struct Candidate {
     db::ComparedRow row;
-    ComparedProgram program;  // of a peer only the problem
+    Variant variant;  // of a peer only the problem
     const ComparedWorkload* item = nullptr;
     bool runs = true;
 
@@ -54,10 +55,9 @@ class ComparisonWork : public JobWork {
   // What it runs, on the first kernel's inputs; `first` is null of the first itself. A non-OK
   // status says why it cannot take part.
   absl::Status PlanRun(const ProblemPlan* first, Candidate& candidate) const;
-  absl::Status Compile(Candidates& candidates, const Cancelled& cancelled) const;
-  absl::Status CompileOne(Candidate& candidate, const Cancelled& cancelled) const;
+  absl::Status Compile(Candidates& candidates) const;
   // Its checker, and what its reference computes on the host.
-  absl::Status CompleteProblem(Candidate& candidate, const Cancelled& cancelled) const;
+  absl::Status CompleteProblem(Candidate& candidate) const;
   absl::Status Agree(Candidates& candidates);
   // Has every peer run once, and judges what it computed. `first`: whose reference says what is
   // right; null: no kernel runs.
@@ -85,7 +85,8 @@ class ComparisonWork : public JobWork {
   DeviceInfo info_;
   TargetTraits traits_;
   std::vector<Ceiling> ceilings_;
-  std::unique_ptr<ComparisonBench> bench_;
+  std::optional<DeviceSession> session_;
+  std::optional<ComparisonRounds> rounds_;
   std::mt19937_64 random_;
   Cancelled cancelled_;
 };

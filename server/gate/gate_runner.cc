@@ -16,27 +16,19 @@
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "server/access/principal.h"
-#include "server/gate/compile_batch.h"
 #include "server/gate/config_choice.h"
-#include "server/gate/gate_bench.h"
 #include "server/gate/gate_convert.h"
+#include "server/gate/gate_rounds.h"
+#include "server/measure/compile_set.h"
 #include "server/supervision/machine_code.h"
 #include "server/workload/workload.h"
 #include "tuner/device/program_checks.h"
-#include "tuner/device_profile.h"
 #include "tuner/gate/gate.h"
 
 namespace tune::server {
 namespace {
 
 constexpr int kRecoveryRounds = 5;
-
-// Legs that a median's precision ends: see docs/gate.md.
-SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double leg_seconds) {
-  SamplePolicy policy = With(cache_mode, ProfileOfTarget(target).leg);
-  if (leg_seconds > 0) policy.seconds_max = leg_seconds;
-  return policy;
-}
 
 GatePhase PhaseOf(gate::Stage stage) {
   switch (stage) {
@@ -57,31 +49,28 @@ std::string LaunchKey(const ProgramPlan& plan) {
   return StepsKey(steps);
 }
 
+BinaryLimit LimitOf(const Limits& limits) {
+  return {limits.gate_binary_bytes,
+          absl::StrCat("the binaries of this gate have more than ", limits.gate_binary_bytes,
+                       " bytes in all; gate fewer kernels at once, or start tunerd with a larger "
+                       "--gate-binary-bytes")};
+}
+
 // A kernel while it is gated.
 struct Candidate {
-  std::optional<GateVariant> base;
-  GateVariant head;
-  std::optional<GateVariant> recovery;
+  std::optional<Variant> base;
+  Variant head;
+  std::optional<Variant> recovery;
   db::GateKernelRow row;
 };
 
 // All there are.
-std::vector<GateVariant*> VariantsOf(Candidate& candidate) {
-  std::vector<GateVariant*> variants;
+std::vector<Variant*> VariantsOf(Candidate& candidate) {
+  std::vector<Variant*> variants;
   if (candidate.base) variants.push_back(&*candidate.base);
   variants.push_back(&candidate.head);
   if (candidate.recovery) variants.push_back(&*candidate.recovery);
   return variants;
-}
-
-// Those that have a reference.
-std::vector<GateVariant*> SidesOf(Candidate& candidate) {
-  std::vector<GateVariant*> sides;
-  if (candidate.base) sides.push_back(&*candidate.base);
-  sides.push_back(&candidate.head);
-  std::erase_if(sides,
-                [](const GateVariant* side) { return side->problem.reference.steps.empty(); });
-  return sides;
 }
 
 // One run while it lasts. Not thread-safe.
@@ -95,7 +84,8 @@ class GateRun {
         context_(context),
         cancelled_(context.cancelled()),
         tell_(tell),
-        random_(plan_.run.seed) {}
+        random_(plan_.run.seed),
+        compiles_(workers.compilers(), LimitOf(workers.limits())) {}
   absl::Status Go();
   int64_t id() const { return plan_.run.id; }
 
@@ -103,19 +93,16 @@ class GateRun {
   absl::Status OpenDevice();
   absl::StatusOr<std::string> CompilerVersions() const;
   absl::Status Plan();
-  absl::Status PlanSide(const GateSide& side, const Config& config, GateVariant& variant) const;
+  absl::Status PlanSide(const GateSide& side, const Config& config, Variant& variant) const;
   absl::Status CompileVariants();
   absl::Status CompileReferences();
-  absl::Status CompileCheckers(Candidate& candidate);
-  // What is launched, and how.
-  void Keep(CompileResult& result, ProgramPlan& plan, std::string& binary);
-  void NoteCode(Candidate& candidate, const CompileResult* base, const CompileResult& head) const;
+  void NoteCode(Candidate& candidate) const;
   absl::Status StoreKernels();
   absl::Status Decide();
   absl::Status TimeHeads();
   absl::Status Recover(const std::vector<size_t>& failed);
   absl::StatusOr<gate::RoundResult> MeasureRound(size_t index, gate::Stage stage, int round,
-                                                 const GateVariant& head);
+                                                 const Variant& head);
   void Report(GatePhase phase, const std::string& kernel, const std::string& detail = "");
   void PlanRounds(const gate::Gate& gate, size_t wanted);
 
@@ -126,14 +113,13 @@ class GateRun {
   const Cancelled cancelled_;
   const TellGateStep& tell_;
   std::mt19937_64 random_;
-  DeviceSupervisor* device_ = nullptr;
   TargetTraits traits_;
   std::vector<Candidate> candidates_;
-  std::optional<GateBench> bench_;
+  CompileSet compiles_;  // of all candidates
+  std::optional<DeviceSession> session_;
+  std::optional<GateRounds> rounds_;
   std::optional<gate::Gate> gate_;
   std::vector<std::string> faults_;  // found while measuring, by candidate
-  CompilePause quiet_;
-  int64_t binary_bytes_ = 0;  // of all that the candidates hold
   int round_ = 0;
   GateStep step_;
   absl::Time started_ = SteadyNow();
@@ -158,9 +144,11 @@ void GateRun::Report(GatePhase phase, const std::string& kernel, const std::stri
 absl::Status GateRun::OpenDevice() {
   started_ = SteadyNow();
   plan_.run.job.id = context_.job_id();
-  ASSIGN_OR_RETURN(device_, workers_.FindDevice(context_.device_id()));
-  device_->Close();  // a third process on the device would be a stranger there
-  const DeviceInfo info = device_->Status().info;
+  ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context_.device_id()));
+  session_.emplace(*device, workers_.compilers(), std::vector<std::string>{"base", "head"},
+                   cancelled_);
+  session_->Close();
+  const DeviceInfo info = device->Status().info;
   plan_.run.device_uuid = info.uuid;
   plan_.run.driver = info.driver;
   traits_ = TraitsOf(info);
@@ -184,8 +172,7 @@ absl::StatusOr<std::string> GateRun::CompilerVersions() const {
   return absl::StrJoin(versions, ", ");
 }
 
-absl::Status GateRun::PlanSide(const GateSide& side, const Config& config,
-                               GateVariant& variant) const {
+absl::Status GateRun::PlanSide(const GateSide& side, const Config& config, Variant& variant) const {
   ASSIGN_OR_RETURN(variant.problem, side.kernel().PlanProblem(side.problem, traits_));
   ASSIGN_OR_RETURN(variant.plan, side.kernel().PlanProgram(side.problem, traits_, config));
   return absl::OkStatus();
@@ -230,96 +217,63 @@ absl::Status GateRun::Plan() {
 
 absl::Status GateRun::CompileVariants() {
   Report(GatePhase::kCompiling, "");
-  CompileBatch batch(workers_.compilers(), workers_.limits().gate_binary_bytes - binary_bytes_);
   for (Candidate& candidate : candidates_) {
     if (!candidate.row.fault.empty()) continue;
-    if (candidate.base) batch.Add(candidate.base->plan);
-    batch.Add(candidate.head.plan);
-    if (candidate.recovery) batch.Add(candidate.recovery->plan);
+    for (Variant* variant : VariantsOf(candidate)) compiles_.Add(variant->plan, variant->compiled);
   }
-  ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
-  size_t next = 0;
+  RETURN_IF_ERROR(compiles_.Await(cancelled_));
   for (Candidate& candidate : candidates_) {
     if (!candidate.row.fault.empty()) continue;
-    CompileResult* base = candidate.base ? &results[next++] : nullptr;
-    CompileResult& head = results[next++];
-    if (base != nullptr) candidate.base->plan.steps = base->steps;
-    candidate.head.plan.steps = head.steps;
-    NoteCode(candidate, base, head);
-    if (base != nullptr) Keep(*base, candidate.base->plan, candidate.base->binary);
-    Keep(head, candidate.head.plan, candidate.head.binary);
-    if (!candidate.recovery) continue;
-    CompileResult& recovery = results[next++];
-    if (recovery.artifact.outcome == Outcome::kOk) {
-      Keep(recovery, candidate.recovery->plan, candidate.recovery->binary);
-    } else {
+    NoteCode(candidate);
+    if (candidate.recovery && candidate.recovery->compiled.artifact.outcome != Outcome::kOk) {
       candidate.recovery.reset();
     }
   }
   return absl::OkStatus();
 }
 
-void GateRun::Keep(CompileResult& result, ProgramPlan& plan, std::string& binary) {
-  Artifact& artifact = result.artifact;
-  plan.steps = std::move(result.steps);
-  plan.symbols = std::move(result.symbols);
-  binary_bytes_ += static_cast<int64_t>(artifact.binary.size());
-  binary = std::move(artifact.binary);
-}
-
-void GateRun::NoteCode(Candidate& candidate, const CompileResult* base,
-                       const CompileResult& head) const {
+void GateRun::NoteCode(Candidate& candidate) const {
   db::GateKernelRow& row = candidate.row;
-  for (const auto& [side, result] :
-       {std::pair("base", base), std::pair<const char*, const CompileResult*>("head", &head)}) {
-    if (result == nullptr || result->artifact.outcome == Outcome::kOk) continue;
-    if (!row.fault.empty()) continue;
-    row.fault = absl::StrCat(side, ": ", ToText(result->artifact.outcome), ": ",
-                             result->artifact.log.substr(0, kMaxTrialMessageBytes / 2));
-  }
+  const auto note_fault = [&](const char* side, const Artifact& artifact) {
+    if (artifact.outcome == Outcome::kOk || !row.fault.empty()) return;
+    row.fault = absl::StrCat(side, ": ", ToText(artifact.outcome), ": ",
+                             artifact.log.substr(0, kMaxTrialMessageBytes / 2));
+  };
+  if (candidate.base) note_fault("base", candidate.base->compiled.artifact);
+  note_fault("head", candidate.head.compiled.artifact);
   if (!row.fault.empty()) return;
-  row.head_code = MachineCodeHash(head.artifact);
-  if (base == nullptr) return;
-  row.base_code = MachineCodeHash(base->artifact);
+  row.head_code = MachineCodeHash(candidate.head.compiled.artifact);
+  if (!candidate.base) return;
+  row.base_code = MachineCodeHash(candidate.base->compiled.artifact);
   row.identical = row.base_code == row.head_code &&
                   LaunchKey(candidate.base->plan) == LaunchKey(candidate.head.plan);
 }
 
 absl::Status GateRun::CompileReferences() {
-  CompileBatch batch(workers_.compilers(), workers_.limits().gate_binary_bytes - binary_bytes_);
   const auto measured = [&](const Candidate& candidate) {
     const bool skipped = candidate.row.identical && plan_.run.kind == db::GateKind::kGate;
     return candidate.row.fault.empty() && !skipped;
   };
   for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    for (GateVariant* side : SidesOf(candidate)) batch.Add(side->problem.reference);
+    for (Variant* variant : VariantsOf(candidate)) {
+      if (variant->problem.reference.steps.empty()) continue;
+      compiles_.Add(variant->problem.reference, variant->reference);
+    }
   }
-  ASSIGN_OR_RETURN(std::vector<CompileResult> results, batch.Await(cancelled_));
-  size_t next = 0;
+  RETURN_IF_ERROR(compiles_.Await(cancelled_));
   for (Candidate& candidate : candidates_) {
     if (!measured(candidate)) continue;
-    for (GateVariant* side : SidesOf(candidate)) {
-      CompileResult& result = results[next++];
-      Keep(result, side->problem.reference, side->reference_binary);
-      if (result.artifact.outcome != Outcome::kOk && candidate.row.fault.empty()) {
-        candidate.row.fault = ReferenceFault(side->problem, result);
+    std::string& fault = candidate.row.fault;
+    for (Variant* variant : VariantsOf(candidate)) {
+      if (variant->reference.artifact.outcome != Outcome::kOk && fault.empty()) {
+        fault = ReferenceFault(variant->problem, variant->reference);
       }
+      const absl::Status compiled =
+          workers_.compilers().CompileChecker(variant->problem, cancelled_);
+      if (!compiled.ok() && !absl::IsInvalidArgument(compiled)) return compiled;
+      if (!compiled.ok() && fault.empty()) fault = std::string(compiled.message());
     }
-    RETURN_IF_ERROR(CompileCheckers(candidate));
-    if (!candidate.recovery) continue;
-    candidate.recovery->reference_binary = candidate.head.reference_binary;
-    candidate.recovery->problem.reference.steps = candidate.head.problem.reference.steps;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status GateRun::CompileCheckers(Candidate& candidate) {
-  for (GateVariant* side : VariantsOf(candidate)) {
-    const absl::Status compiled = workers_.compilers().CompileChecker(side->problem, cancelled_);
-    if (compiled.ok()) continue;
-    if (!absl::IsInvalidArgument(compiled)) return compiled;
-    if (candidate.row.fault.empty()) candidate.row.fault = std::string(compiled.message());
   }
   return absl::OkStatus();
 }
@@ -329,19 +283,21 @@ absl::Status GateRun::StoreKernels() {
     candidate.row.run_id = plan_.run.id;
     ASSIGN_OR_RETURN(candidate.row.id, store_.AddGateKernel(candidate.row));
     // What is left of the texts is of no more use.
-    for (GateVariant* side : VariantsOf(candidate)) {
+    for (Variant* side : VariantsOf(candidate)) {
       side->plan.compile = {};
       side->problem.reference.compile = {};
+      side->compiled.artifact.log.clear();
+      side->reference.artifact.log.clear();
     }
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stage stage, int round,
-                                                        const GateVariant& head) {
+                                                        const Variant& head) {
   Candidate& candidate = candidates_[index];
-  ASSIGN_OR_RETURN(GateBench::Outcome outcome,
-                   bench_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
+  ASSIGN_OR_RETURN(GateRounds::Outcome outcome,
+                   rounds_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
   std::vector<gate::Leg> legs;
   for (db::GateLegRow& row : outcome.legs) {
     row.gate_kernel_id = candidate.row.id;
@@ -394,7 +350,7 @@ absl::Status GateRun::Decide() {
     planned = stage;
     std::shuffle(wanted.begin(), wanted.end(), random_);
     Report(PhaseOf(stage), "", "starting two processes");
-    RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));
+    RETURN_IF_ERROR(rounds_->Renew(/*pair=*/true));
     for (const size_t index : wanted) {
       Report(PhaseOf(stage), candidates_[index].row.name);
       ASSIGN_OR_RETURN(const gate::RoundResult result,
@@ -415,7 +371,7 @@ absl::Status GateRun::Decide() {
 absl::Status GateRun::TimeHeads() {
   step_.rounds_planned = static_cast<uint32_t>(candidates_.size()) * plan_.run.rules.screen_rounds;
   for (round_ = 0; round_ < plan_.run.rules.screen_rounds; ++round_) {
-    RETURN_IF_ERROR(bench_->Renew(/*pair=*/false));
+    RETURN_IF_ERROR(rounds_->Renew(/*pair=*/false));
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if (!candidates_[i].row.fault.empty() || !faults_[i].empty()) continue;
       Report(GatePhase::kTiming, candidates_[i].row.name);
@@ -428,7 +384,7 @@ absl::Status GateRun::TimeHeads() {
 // The head's own best config against the base's: does tuning again make up for the loss?
 absl::Status GateRun::Recover(const std::vector<size_t>& failed) {
   for (int i = 0; i < kRecoveryRounds && !failed.empty(); ++i, ++round_) {
-    RETURN_IF_ERROR(bench_->Renew(/*pair=*/true));
+    RETURN_IF_ERROR(rounds_->Renew(/*pair=*/true));
     for (const size_t index : failed) {
       Report(GatePhase::kRecovery, candidates_[index].row.name);
       if (!faults_[index].empty()) continue;
@@ -448,10 +404,9 @@ absl::Status GateRun::Go() {
   ASSIGN_OR_RETURN(plan_.run.id, store_.AddGateRun(plan_.run));
   context_.feed().AddResult(std::make_shared<v1::GateRun>(ToProto(plan_.run)));
   RETURN_IF_ERROR(StoreKernels());
-  ASSIGN_OR_RETURN(quiet_, context_.Quiet());
-  bench_.emplace(*device_, workers_.compilers(),
-                 LegPolicy(traits_.target, plan_.run.cache_mode, plan_.leg_seconds), random_(),
-                 cancelled_);
+  ASSIGN_OR_RETURN(const CompilePause quiet, session_->Quiet());
+  rounds_.emplace(*session_, LegPolicy(traits_.target, plan_.run.cache_mode, plan_.leg_seconds),
+                  random_());
   if (plan_.run.kind == db::GateKind::kHistory) return TimeHeads();
   RETURN_IF_ERROR(Decide());
   if (plan_.run.kind == db::GateKind::kStudy) return absl::OkStatus();

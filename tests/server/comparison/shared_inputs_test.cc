@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels that are compared are given: the first's inputs, whatever fills them.
+#include "server/comparison/shared_inputs.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/comparison/comparison_bench.h"
 #include "tuner/device/problem_checks.h"
 
 namespace tune::server {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/gate/gate_bench.h"
+#include "server/gate/gate_rounds.h"
 
-#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/measure/compile_set.h"
 #include "tuner/statistics/median.h"
 
 namespace tune::server {
@@ -16,49 +16,25 @@ constexpr char kOffsetName[] = "(offset)";
 constexpr int64_t kOffsetStep = 4096;    // bytes
 constexpr int64_t kOffsetSteps = 16384;  // 64 MiB in all
 
-// A variant that cannot be prepared, not a device that is lost.
-bool IsVariantsFault(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
-}
+size_t TwinOf(gate::Revision side) { return side == gate::Revision::kBase ? 0 : 1; }
 
 }  // namespace
 
-GateBench::GateBench(const DeviceSupervisor& device, const Compilers& compilers,
-                     const SamplePolicy& policy, uint64_t seed, const Cancelled& cancelled)
-    : supervisors_{device.MakeTwin("base"), device.MakeTwin("head")},
-      compilers_(compilers),
-      policy_(policy),
-      cancelled_(cancelled),
-      random_(seed) {}
-
-absl::Status GateBench::Renew(bool pair) {
-  Close();
-  std::future<absl::Status> base;
-  if (pair) {
-    base = std::async(std::launch::async,
-                      [this] { return SupervisorOf(Side::kBase).Open(cancelled_); });
-  }
-  const absl::Status head = SupervisorOf(Side::kHead).Open(cancelled_);
-  if (base.valid()) RETURN_IF_ERROR(base.get());
-  return head;
+absl::Status GateRounds::Renew(bool pair) {
+  std::vector<size_t> twins;
+  if (pair) twins.push_back(TwinOf(Side::kBase));
+  twins.push_back(TwinOf(Side::kHead));
+  return session_.Renew(twins);
 }
 
-void GateBench::Close() {
-  for (const auto& supervisor : supervisors_) supervisor->Close();
-}
-
-absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& variant,
-                                               uint64_t seed) {
+absl::StatusOr<std::string> GateRounds::Prepare(Side side, const Variant& variant, uint64_t seed) {
   ProblemPlan plan = variant.problem;
   const int64_t bytes = kOffsetStep * static_cast<int64_t>(1 + random_() % kOffsetSteps);
   plan.buffers.insert(
       plan.buffers.begin(),
       BufferPlan{.name = kOffsetName, .dtype = DType::kU8, .count = bytes, .role = Role::kScratch});
-  // Its inputs are this round's, so its results are, too.
-  absl::Status prepared = compilers_.ComputeReference(plan, seed, cancelled_);
-  if (prepared.ok()) {
-    prepared = SupervisorOf(side).Prepare(plan, variant.reference_binary, seed, cancelled_);
-  }
+  const absl::Status prepared =
+      session_.Prepare(TwinOf(side), plan, variant.reference.artifact.binary, seed, IfFull::kFail);
   if (prepared.ok()) return "";
   if (!IsVariantsFault(prepared)) return prepared;
   return absl::StrCat(gate::ToText(side), ": ", prepared.message(),
@@ -68,12 +44,10 @@ absl::StatusOr<std::string> GateBench::Prepare(Side side, const GateVariant& var
                           : "");
 }
 
-absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant,
-                                           Outcome& outcome) {
-  DeviceSupervisor& supervisor = SupervisorOf(side);
-  const uint64_t restarts = supervisor.Status().worker_restarts;
-  ASSIGN_OR_RETURN(RunReport report,
-                   supervisor.Run({WithBinary(variant.plan, variant.binary), policy_}, cancelled_));
+absl::StatusOr<bool> GateRounds::MeasureLeg(Side side, const Variant& variant, Outcome& outcome) {
+  ASSIGN_OR_RETURN(Leg leg, session_.Measure(TwinOf(side),
+                                             {ProgramOf(variant.plan, variant.compiled), policy_}));
+  RunReport& report = leg.report;
   db::GateLegRow& row = outcome.legs.emplace_back();
   row.outcome = report.outcome;
   row.leg.revision = side;
@@ -85,7 +59,7 @@ absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant
     outcome.fault = row.message;
     return false;
   }
-  if (supervisor.Status().worker_restarts != restarts) {
+  if (leg.replaced) {
     // Another process in the middle of a round is another round: its samples do not count here.
     row.message = "its process was replaced";
     return false;
@@ -95,8 +69,8 @@ absl::StatusOr<bool> GateBench::MeasureLeg(Side side, const GateVariant& variant
   return true;
 }
 
-absl::StatusOr<GateBench::Outcome> GateBench::MeasureRound(const GateVariant* base,
-                                                           const GateVariant& head) {
+absl::StatusOr<GateRounds::Outcome> GateRounds::MeasureRound(const Variant* base,
+                                                             const Variant& head) {
   Outcome outcome;
   const uint64_t seed = random_();  // the same inputs for both, other ones each round
   const bool mirrored = (random_() & 1) != 0;
