@@ -11,12 +11,12 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "server/access/principal.h"
+#include "server/measure/compile_set.h"
 #include "server/profile/profile_convert.h"
 #include "server/records/shipped_records.h"
 #include "server/wire/nouns.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
-#include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
 
 namespace tune::server {
@@ -31,11 +31,26 @@ bool UsesTensorMaps(const ProgramPlan& plan) {
   });
 }
 
-bool CannotRun(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
-}
-
 }  // namespace
+
+absl::Status TimeProfiled(Session& session, const RunRequest& request, const Roof& roof,
+                          Profile& profile) {
+  ASSIGN_OR_RETURN(Leg leg, session.Measure(0, request));
+  RunReport& report = leg.report;
+  profile.outcome = report.outcome;
+  profile.message = report.message;
+  if (report.outcome != Outcome::kOk) return absl::OkStatus();
+  profile.measurement = Summarise(report.samples_ns);
+  profile.measurement.clock = report.clock;
+  profile.measurement.cache_mode = request.policy.cache_mode;
+  profile.measurement.samples_ns.clear();
+  if (ApplyRoofline(profile.work, roof, profile.measurement)) {
+    profile.notes.push_back(
+        absl::StrCat("faster than the measured ", ToText(roof.bound),
+                     " ceiling allows for the declared work: not believed (above_roof)"));
+  }
+  return absl::OkStatus();
+}
 
 JobKind ProfileKind(const ProfileTools& tools, const Principals& principals) {
   return MakeJobKind<v1::SubmitProfileRequest>(
@@ -227,23 +242,25 @@ absl::Status ProfileJob::CompileAll(JobContext& context) {
   const Compilers& compilers = tools_.workers.compilers();
   ASSIGN_OR_RETURN(reference_binary_, compilers.CompileReference(workload_.plan, request_.seed(),
                                                                  context.cancelled()));
+  CompileSet set(compilers);
   for (Item& item : items_) {
     absl::StatusOr<ProgramPlan> plan =
         workload_.kernel().PlanProgram(key_.problem, workload_.traits(), item.profile.config);
-    if (!plan.ok()) {
-      item.profile.outcome = Outcome::kInvalidConfig;
-      item.profile.message = std::string(plan.status().message());
-      continue;
+    if (plan.ok()) {
+      item.plan = *std::move(plan);
+      set.Add(item.plan, item.compiled);
+    } else {
+      item.compiled.artifact = {.outcome = Outcome::kInvalidConfig,
+                                .log = std::string(plan.status().message())};
     }
-    item.plan = *std::move(plan);
-    ASSIGN_OR_RETURN(CompileResult result, compilers.Compile(item.plan, context.cancelled()));
-    item.plan.steps = std::move(result.steps);
-    item.plan.symbols = std::move(result.symbols);
-    item.profile.outcome = result.artifact.outcome;
-    item.profile.resources = result.artifact.resources;
+  }
+  RETURN_IF_ERROR(set.Await(context.cancelled()));
+  for (Item& item : items_) {
+    Artifact& artifact = item.compiled.artifact;
+    item.profile.outcome = artifact.outcome;
+    item.profile.resources = artifact.resources;
     item.profile.resources.dynamic_shared_bytes = DynamicSharedBytes(item.plan.steps);
-    item.binary = std::move(result.artifact.binary);
-    if (!Runs(item)) item.profile.message = result.artifact.log.substr(0, kMaxTrialMessageBytes);
+    if (!Runs(item)) item.profile.message = artifact.log.substr(0, kMaxTrialMessageBytes);
   }
   return absl::OkStatus();
 }
@@ -252,45 +269,28 @@ absl::Status ProfileJob::TimeAll(JobContext& context) {
   const auto needs_time = [this](const Item& item) { return Runs(item) && !item.timed; };
   if (!std::any_of(items_.begin(), items_.end(), needs_time)) return absl::OkStatus();
   ASSIGN_OR_RETURN(DeviceSupervisor * device, tools_.workers.FindDevice(context.device_id()));
-  ASSIGN_OR_RETURN(const CompilePause quiet, context.Quiet());
-  const std::unique_ptr<DeviceSupervisor> twin = device->MakeTwin("profile");
+  DeviceSession session(*device, tools_.workers.compilers(), {"profile"}, context.cancelled());
+  ASSIGN_OR_RETURN(const CompilePause quiet, session.Quiet());
   RETURN_IF_ERROR(
-      twin->Prepare(workload_.plan, reference_binary_, request_.seed(), context.cancelled()));
+      session.Prepare(0, workload_.plan, reference_binary_, request_.seed(), IfFull::kUseAlone));
+  const SamplePolicy policy = With(key_.cache_mode, ProfileOfTarget(key_.target).profile);
   for (size_t i = 0; i < items_.size(); ++i) {
-    if (!needs_time(items_[i])) continue;
-    context.Say(absl::StrCat("timing ", ToText(items_[i].profile.config), " (", i + 1, " of ",
+    Item& item = items_[i];
+    if (!needs_time(item)) continue;
+    context.Say(absl::StrCat("timing ", ToText(item.profile.config), " (", i + 1, " of ",
                              items_.size(), ")"));
-    RETURN_IF_ERROR(TimeOne(*twin, items_[i], context.cancelled()));
+    RETURN_IF_ERROR(TimeProfiled(session, {ProgramOf(item.plan, item.compiled), policy},
+                                 RoofOfDevice(), item.profile));
   }
   return absl::OkStatus();
 }
 
-absl::Status ProfileJob::TimeOne(DeviceSupervisor& device, Item& item, const Cancelled& cancelled) {
-  ASSIGN_OR_RETURN(RunReport report,
-                   device.Run({WithBinary(item.plan, item.binary),
-                               With(key_.cache_mode, ProfileOfTarget(key_.target).profile)},
-                              cancelled));
-  Profile& profile = item.profile;
-  profile.outcome = report.outcome;
-  profile.message = report.message;
-  if (report.outcome != Outcome::kOk) return absl::OkStatus();
-  profile.measurement = Summarise(report.samples_ns);
-  profile.measurement.clock = report.clock;
-  profile.measurement.cache_mode = key_.cache_mode;
-  profile.measurement.samples_ns.clear();
+Roof ProfileJob::RoofOfDevice() const {
   std::vector<Ceiling> ceilings;
-  for (const SeenCeiling& seen : device_.ceilings) {
-    ceilings.push_back(seen.row.ceiling);
-  }
+  for (const SeenCeiling& seen : device_.ceilings) ceilings.push_back(seen.row.ceiling);
   const double written = WrittenBytes(workload_.plan);
   const double cached = std::min(written, static_cast<double>(device_.status.info.l2_bytes));
-  const Roof roof = RoofFor(profile.work, ceilings, cached, written);
-  if (ApplyRoofline(profile.work, roof, profile.measurement)) {
-    profile.notes.push_back(
-        absl::StrCat("faster than the measured ", ToText(roof.bound),
-                     " ceiling allows for the declared work: not believed (above_roof)"));
-  }
-  return absl::OkStatus();
+  return RoofFor(workload_.plan.work, ceilings, cached, written);
 }
 
 void ProfileJob::NotCounted(const std::string& why) {
@@ -311,7 +311,7 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
   if (absl::IsCancelled(prepared)) return prepared;
   if (!prepared.ok()) {
     NotCounted(std::string(prepared.message()));
-    return CannotRun(prepared) ? prepared : absl::OkStatus();
+    return IsVariantsFault(prepared) ? prepared : absl::OkStatus();
   }
   ProfileScene scene{.written_bytes = WrittenBytes(workload_.plan),
                      .l2_bytes = static_cast<double>(device_.status.info.l2_bytes)};
@@ -323,7 +323,7 @@ absl::Status ProfileJob::CountAll(JobContext& context) {
     if (!Runs(item)) continue;
     context.Say(absl::StrCat("counting ", ToText(item.profile.config), " (", i + 1, " of ",
                              items_.size(), ")"));
-    CountRequest request{.program = WithBinary(item.plan, item.binary),
+    CountRequest request{.program = ProgramOf(item.plan, item.compiled),
                          .set = set_,
                          .cache_mode = key_.cache_mode,
                          .readings = kReadings};

@@ -16,10 +16,12 @@
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
 #include "server/kernels/catalogue.h"
+#include "server/measure/session.h"
 #include "server/records/record_book.h"
 #include "server/supervision/workers.h"
 #include "server/workload/workload.h"
 #include "tune/v1/profile.pb.h"
+#include "tuner/roofline/roofline.h"
 #include "tuner/trial_key.h"
 
 namespace tune::server {
@@ -34,6 +36,10 @@ struct ProfileTools {
 
 // All must outlive the kind.
 JobKind ProfileKind(const ProfileTools& tools, const Principals& principals);
+
+// Times a program in the session's first twin, and sets what the profile says of its time.
+absl::Status TimeProfiled(Session& session, const RunRequest& request, const Roof& roof,
+                          Profile& profile);
 
 inline constexpr uint32_t kProfiledMax = 32;  // configs of one request
 
@@ -62,7 +68,7 @@ class ProfileJob : public JobWork {
   struct Item {
     Profile profile;
     ProgramPlan plan;
-    std::string binary;
+    CompileResult compiled;
     bool timed = false;  // its time is known, from the store
   };
 
@@ -80,7 +86,7 @@ class ProfileJob : public JobWork {
   absl::Status TakeDevice(JobContext& context);
   absl::Status CompileAll(JobContext& context);
   absl::Status TimeAll(JobContext& context);
-  absl::Status TimeOne(DeviceSupervisor& device, Item& item, const Cancelled& cancelled);
+  Roof RoofOfDevice() const;
   absl::Status CountAll(JobContext& context);
   // Sets the message of every item that could not be counted at all.
   void NotCounted(const std::string& why);
