@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/measure/sweep_evaluator.h"
 #include "server/wire/nouns.h"
 
 namespace tune::server {
@@ -54,18 +55,7 @@ absl::Status ChooseBest(const RecordBook& records, const Cancelled& cancelled, B
   return workload.kernel().CheckConfig(workload.problem, workload.traits(), item.config);
 }
 
-// One trial of one config; CANCELLED once `cancelled` says so.
-absl::StatusOr<Trial> MeasureOne(WorkerEvaluator& evaluator, const Config& config,
-                                 const Cancelled& cancelled) {
-  RETURN_IF_ERROR(evaluator.Start(config));
-  while (!cancelled()) {
-    ASSIGN_OR_RETURN(std::optional<Trial> trial, evaluator.Next(kPoll));
-    if (trial) return *std::move(trial);
-  }
-  return absl::CancelledError("the measurement was cancelled");
-}
-
-void Describe(const BenchCase& item, const std::string& device_id, const WorkerEvaluator& evaluator,
+void Describe(const BenchCase& item, const std::string& device_id, const SweepEvaluator& evaluator,
               v1::BenchResult& response) {
   const Workload& workload = item.workload;
   *response.mutable_problem() = ToProto(workload.problem);
@@ -101,6 +91,16 @@ absl::StatusOr<BenchCase> CheckBench(const v1::SubmitBenchRequest& request, cons
 
 }  // namespace
 
+absl::StatusOr<Trial> MeasureOne(Evaluator& evaluator, const Config& config,
+                                 const Cancelled& cancelled) {
+  RETURN_IF_ERROR(evaluator.Start(config));
+  while (!cancelled()) {
+    ASSIGN_OR_RETURN(std::optional<Trial> trial, evaluator.Next(kPoll));
+    if (trial) return *std::move(trial);
+  }
+  return absl::CancelledError("the measurement was cancelled");
+}
+
 JobKind BenchKind(const BenchTools& tools) {
   return MakeJobKind<v1::SubmitBenchRequest>(
       db::JobKind::kBench, "a bench",
@@ -117,13 +117,13 @@ absl::Status BenchJob::Measure(JobContext& context) {
   ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context.device_id()));
   // A process of its own for each job, and none left behind.
   const absl::Cleanup close = [device] { device->Close(); };
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<WorkerEvaluator> evaluator,
-      workers_.MakeEvaluator(context.device_id(), {.kernel = case_.workload.named.kernel,
-                                                   .problem = case_.workload.problem,
-                                                   .seed = case_.seed,
-                                                   .policy = case_.policy,
-                                                   .cancelled = context.cancelled()}));
+  ASSIGN_OR_RETURN(std::unique_ptr<SweepEvaluator> evaluator,
+                   SweepEvaluator::Create(workers_, context.device_id(),
+                                          {.kernel = case_.workload.named.kernel,
+                                           .problem = case_.workload.problem,
+                                           .seed = case_.seed,
+                                           .policy = case_.policy,
+                                           .cancelled = context.cancelled()}));
   ASSIGN_OR_RETURN(Trial trial, MeasureOne(*evaluator, case_.config, context.cancelled()));
   auto result = std::make_shared<v1::BenchResult>();
   *result->mutable_trial() = ToProto(trial, Samples::kInclude);

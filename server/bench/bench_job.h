@@ -17,6 +17,7 @@
 #include "server/supervision/workers.h"
 #include "server/workload/workload.h"
 #include "tune/v1/bench.pb.h"
+#include "tuner/sweep/evaluator.h"
 
 namespace tune::server {
 
@@ -36,6 +37,10 @@ struct BenchTools {
   const Devices& devices;
   const RecordBook& records;
 };
+
+// One trial of one config. CANCELLED once `cancelled` returns true.
+absl::StatusOr<Trial> MeasureOne(Evaluator& evaluator, const Config& config,
+                                 const Cancelled& cancelled);
 
 // All must outlive the kind.
 JobKind BenchKind(const BenchTools& tools);

@@ -18,7 +18,6 @@
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
 #include "tuner/spelling.h"
-#include "tuner/sweep/evaluator.h"
 
 namespace tune::server {
 namespace {

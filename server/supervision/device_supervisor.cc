@@ -64,6 +64,14 @@ std::string StuckMessage(pid_t pid) {
 
 }  // namespace
 
+TargetTraits TraitsOf(const DeviceInfo& info) {
+  TargetTraits traits = TargetTraitsFor(info.target).value_or(TargetTraits{});
+  traits.target = info.target;
+  if (info.max_shared_bytes > 0) traits.max_shared_bytes = info.max_shared_bytes;
+  if (info.sm_count > 0) traits.sm_count = info.sm_count;
+  return traits;
+}
+
 DeviceSupervisor::DeviceSupervisor(DeviceSupervisorOptions options)
     : DeviceSupervisor(std::move(options), std::make_shared<StuckWorkers>()) {}
 

@@ -48,6 +48,9 @@ struct DeviceStatus {
   uint64_t worker_restarts = 0;
 };
 
+// The device's traits that planning a kernel needs.
+TargetTraits TraitsOf(const DeviceInfo& info);
+
 inline bool IsOutOfUse(const DeviceStatus& status) {
   return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
 }

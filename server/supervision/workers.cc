@@ -294,15 +294,4 @@ absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSuperviso
                         {"--ordinal", absl::StrCat(*ordinal)});
 }
 
-absl::StatusOr<std::unique_ptr<WorkerEvaluator>> Workers::MakeEvaluator(
-    const std::string& device_id, WorkerEvaluatorOptions options) {
-  ASSIGN_OR_RETURN(options.device, FindDevice(device_id));
-  if (options.device->Status().info.target.empty()) {
-    RETURN_IF_ERROR(options.device->Open(options.cancelled));
-  }
-  options.compilers = &compilers_;
-  options.remembered_max = options_.limits.remembered_results;
-  return WorkerEvaluator::Create(std::move(options));
-}
-
 }  // namespace tune::server

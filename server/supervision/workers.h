@@ -17,7 +17,6 @@
 #include "server/supervision/device_supervisor.h"
 #include "server/supervision/limits.h"
 #include "server/supervision/wall_book.h"
-#include "server/supervision/worker_evaluator.h"
 #include "tuner/device/include_roots.h"
 
 namespace tune::server {
@@ -61,10 +60,6 @@ class Workers {
   const WallBook& walls() const { return *walls_; }
   const Compilers& compilers() const { return compilers_; }
   const IncludeRoots& include_roots() const { return options_.include_roots; }
-
-  // Fills in device and compilers, then WorkerEvaluator::Create.
-  absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator(const std::string& device_id,
-                                                                 WorkerEvaluatorOptions options);
 
  private:
   Workers() = default;

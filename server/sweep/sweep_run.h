@@ -23,6 +23,7 @@
 #include "db/store.h"
 #include "lookup/record.h"
 #include "server/kernels/space_solver.h"
+#include "server/measure/sweep_evaluator.h"
 #include "server/records/record_book.h"
 #include "server/supervision/workers.h"
 #include "server/sweep/progress_meter.h"
@@ -105,7 +106,7 @@ class SweepRun {
 
   std::shared_ptr<const Kernel> kernel_;
   DeviceSupervisor* device_ = nullptr;
-  std::unique_ptr<WorkerEvaluator> evaluator_;
+  std::unique_ptr<SweepEvaluator> evaluator_;
   std::optional<Space> space_;
   std::optional<Config> default_config_;  // not every problem allows the spec's default
   std::unique_ptr<Strategy> strategy_;

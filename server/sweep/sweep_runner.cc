@@ -92,7 +92,7 @@ absl::Status SweepRun::OpenDevice() {
     first = *std::move(config);
   }
   ASSIGN_OR_RETURN(evaluator_,
-                   workers_.MakeEvaluator(context_.device_id(),
+                   SweepEvaluator::Create(workers_, context_.device_id(),
                                           {.kernel = kernel_,
                                            .problem = row.problem,
                                            .seed = row.seed,

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "server/supervision/workers.h"
+#include "server/measure/sweep_evaluator.h"
 #include "server/wire/spec.h"
 #include "tests/server/supervision/scripted.h"
 #include "tests/server/supervision/small_kernel.h"
@@ -36,13 +36,13 @@ class CpuSweepTest : public testing::Test {
   void Make(std::shared_ptr<const Kernel> kernel, const std::map<std::string, int64_t>& dims) {
     kernel_ = std::move(kernel);
     problem_ = kernel_->MakeProblem(dims, "f32", "cpu").value();
-    WorkerEvaluatorOptions options = {.kernel = kernel_, .problem = problem_, .seed = 1};
+    SweepEvaluatorOptions options = {.kernel = kernel_, .problem = problem_, .seed = 1};
     options.policy.samples_min = 3;
     options.policy.samples_max = 50;
     options.policy.seconds_max = 0.05;
     options.confirm_policy = options.policy;
-    absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator =
-        workers_->MakeEvaluator("cpu", options);
+    absl::StatusOr<std::unique_ptr<SweepEvaluator>> evaluator =
+        SweepEvaluator::Create(*workers_, "cpu", options);
     ASSERT_TRUE(evaluator.ok()) << evaluator.status();
     evaluator_ = *std::move(evaluator);
   }
@@ -66,7 +66,7 @@ class CpuSweepTest : public testing::Test {
   std::unique_ptr<Workers> workers_;
   std::shared_ptr<const Kernel> kernel_;
   Problem problem_;
-  std::unique_ptr<WorkerEvaluator> evaluator_;
+  std::unique_ptr<SweepEvaluator> evaluator_;
 };
 
 std::string ReadExample(const std::string& name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/supervision/worker_evaluator.h"
+#include "server/measure/sweep_evaluator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ reference { entry: "r" launch { grid: "1" block: "1" } }
   return *kernel;
 }
 
-class WorkerEvaluatorTest : public testing::Test {
+class SweepEvaluatorTest : public testing::Test {
  protected:
   // With an INDEX of 100, all else well; 8 ns is the floor of 8000 bytes at 1 TB/s.
   void Make(const std::string& compile, const std::string& run, const std::string& index) {
@@ -63,7 +63,7 @@ class WorkerEvaluatorTest : public testing::Test {
     compilers_ = std::make_unique<Compilers>();
     AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
     OpenDevice();
-    absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
+    absl::StatusOr<std::unique_ptr<SweepEvaluator>> evaluator = MakeEvaluator();
     ASSERT_TRUE(evaluator.ok()) << evaluator.status();
     evaluator_ = *std::move(evaluator);
   }
@@ -81,24 +81,19 @@ class WorkerEvaluatorTest : public testing::Test {
     DeviceSupervisorOptions options;
     options.id = "test:0";
     options.command = ScriptedCommand("device", dir_, {"--target", target_});
-    if (busy_) options.command.args.insert(options.command.args.end(), {"--busy", "once"});
-    if (room_ > 0) {
-      options.command.args.insert(options.command.args.end(), {"--room", absl::StrCat(room_)});
-    }
     options.run_deadline = run_deadline_;
     supervisor_ = std::make_unique<DeviceSupervisor>(options);
   }
 
-  absl::StatusOr<std::unique_ptr<WorkerEvaluator>> MakeEvaluator() {
+  absl::StatusOr<std::unique_ptr<SweepEvaluator>> MakeEvaluator() {
     ASSIGN_OR_RETURN(problem_, kernel_->MakeProblem({}, "", target_));
-    return WorkerEvaluator::Create({.kernel = kernel_,
-                                    .problem = problem_,
-                                    .device = supervisor_.get(),
-                                    .compilers = compilers_.get(),
-                                    .budget = budget_,
-                                    .ready_bytes_max = ready_bytes_max_,
-                                    .cancelled = [this] { return cancelled_.load(); },
-                                    .early = early_});
+    return SweepEvaluator::Create({.kernel = kernel_,
+                                   .problem = problem_,
+                                   .device = supervisor_.get(),
+                                   .compilers = compilers_.get(),
+                                   .budget = budget_,
+                                   .cancelled = [this] { return cancelled_.load(); },
+                                   .early = early_});
   }
   std::vector<Config> AllConfigs() {
     const Space space = kernel_->MakeSpace(problem_, evaluator_->traits()).value();
@@ -144,9 +139,6 @@ class WorkerEvaluatorTest : public testing::Test {
   TempDir dir_;
   std::string target_ = "sm_90a";
   bool early_ = false;
-  bool busy_ = false;  // when its ceilings are measured for the first time
-  int room_ = 0;       // the problem fits beside so many processes; 0: any number
-  int64_t ready_bytes_max_ = 0;
   absl::Duration compile_deadline_ = absl::Seconds(2);
   absl::Duration run_deadline_ = absl::Seconds(1);
   absl::Duration budget_ = absl::InfiniteDuration();
@@ -156,14 +148,14 @@ class WorkerEvaluatorTest : public testing::Test {
   std::unique_ptr<CompileCache> cache_;
   std::unique_ptr<Compilers> compilers_;
   std::unique_ptr<DeviceSupervisor> supervisor_;
-  std::unique_ptr<WorkerEvaluator> evaluator_;
+  std::unique_ptr<SweepEvaluator> evaluator_;
 };
 
 std::string Text(const std::string& compile, const std::string& run, int index) {
   return absl::StrCat("COMPILE=", compile, " RUN=", run, " INDEX=", index);
 }
 
-TEST_F(WorkerEvaluatorTest, MeasuresEveryConfig) {
+TEST_F(SweepEvaluatorTest, MeasuresEveryConfig) {
   Make("['ok']", "['samples']", "range(100, 150)");
   const std::map<std::string, Trial> trials = Sweep();
   ASSERT_THAT(trials, SizeIs(50));
@@ -182,19 +174,7 @@ TEST_F(WorkerEvaluatorTest, MeasuresEveryConfig) {
   EXPECT_EQ(evaluator_->worker_restarts(), 0u);
 }
 
-TEST_F(WorkerEvaluatorTest, AVariantThatMayNotWaitIsFetchedWhenItsTurnComes) {
-  ready_bytes_max_ = 1;  // no binary may wait
-  Make("['ok']", "['samples']", "range(100, 150)");
-  const std::map<std::string, Trial> trials = Sweep();
-  ASSERT_THAT(trials, SizeIs(50));
-  for (int i = 100; i < 150; ++i) {
-    const Trial& trial = trials.at(Text("ok", "samples", i));
-    EXPECT_EQ(trial.measurement.latency_ns_median, i) << trial.message;
-  }
-  EXPECT_EQ(evaluator_->worker_restarts(), 0u);
-}
-
-TEST_F(WorkerEvaluatorTest, TheSecondSweepCompilesNothing) {
+TEST_F(SweepEvaluatorTest, TheSecondSweepCompilesNothing) {
   Make("['ok', 'outcome_3']", "['samples']", "[100, 101, 102]");
   Sweep();
   evaluator_ = MakeEvaluator().value();
@@ -203,7 +183,7 @@ TEST_F(WorkerEvaluatorTest, TheSecondSweepCompilesNothing) {
 }
 
 // The measure of fault isolation: everything goes wrong at once, and no innocent config pays.
-TEST_F(WorkerEvaluatorTest, EveryBadConfigIsBlamedAndNoGoodOne) {
+TEST_F(SweepEvaluatorTest, EveryBadConfigIsBlamedAndNoGoodOne) {
   Make("['ok', 'crash', 'hang', 'outcome_3', 'outcome_2', 'garbage']",
        "['samples', 'crash', 'hang', 'outcome_7', 'outcome_6', 'outcome_5', 'garbage', "
        "'oversized', 'toofast']",
@@ -235,42 +215,7 @@ TEST_F(WorkerEvaluatorTest, EveryBadConfigIsBlamedAndNoGoodOne) {
   EXPECT_GE(evaluator_->worker_restarts(), 10u);
 }
 
-// Ceilings of a busy host are a tenth of what they should be: 80 ns are believed, not 50.
-TEST_F(WorkerEvaluatorTest, ATrialAboveTheRoofHasTheCeilingsMeasuredAgain) {
-  busy_ = true;
-  Make("['ok']", "['samples', 'toofast']", "[100, 50, 51, 52]");
-  EXPECT_EQ(evaluator_->roof().ceiling, 1e11);
-  for (const auto& [config, trial] : Sweep()) {
-    const bool cheats = absl::StrContains(config, "toofast");
-    EXPECT_EQ(trial.outcome, cheats ? Outcome::kAboveRoof : Outcome::kOk) << config;
-  }
-  EXPECT_EQ(evaluator_->roof().ceiling, 1e12);
-  for (const Ceiling& ceiling : supervisor_->Status().ceilings) {
-    if (ceiling.name == "dram_copy") EXPECT_EQ(ceiling.value, 1e12);
-  }
-  int measured = 0;
-  for (const std::string& line : LogLines()) measured += line == "begin ceilings";
-  EXPECT_EQ(measured, 2) << "once more, and not for every trial";
-}
-
-TEST_F(WorkerEvaluatorTest, EqualMachineCodeIsMeasuredOnce) {
-  // The first compiles to the code of the second: the scripted compiler hashes what a run does.
-  Make("['ok', 'slow_1']", "['samples']", "[100]");
-  const std::map<std::string, Trial> trials = Sweep();
-  ASSERT_THAT(trials, SizeIs(2));
-  int twins = 0;
-  for (const auto& [config, trial] : trials) {
-    EXPECT_EQ(trial.outcome, Outcome::kOk) << trial.message;
-    EXPECT_EQ(trial.measurement.latency_ns_median, 100);
-    twins += absl::StrContains(trial.message, "same machine code");
-  }
-  EXPECT_EQ(twins, 1);
-  int runs = 0;
-  for (const std::string& line : LogLines()) runs += line == "begin run samples 100";
-  EXPECT_EQ(runs, 1);
-}
-
-TEST_F(WorkerEvaluatorTest, OnTheCpuNothingCompilesWhileSomethingRuns) {
+TEST_F(SweepEvaluatorTest, OnTheCpuNothingCompilesWhileSomethingRuns) {
   target_ = "cpu";
   Make("['ok']", "['samples']", "range(100, 130)");
   EXPECT_THAT(Sweep(), SizeIs(30));
@@ -286,7 +231,7 @@ TEST_F(WorkerEvaluatorTest, OnTheCpuNothingCompilesWhileSomethingRuns) {
 }
 
 // Four variants that hang for a minute each, and four whose compile does.
-TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNobody) {
+TEST_F(SweepEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNobody) {
   compile_deadline_ = run_deadline_ = absl::Minutes(1);
   for (const char* target : {"sm_90a", "cpu"}) {
     evaluator_.reset();
@@ -320,7 +265,7 @@ TEST_F(WorkerEvaluatorTest, ABudgetOfTimeEndsCompilesAndRunsThatHangAndBlamesNob
   }
 }
 
-TEST_F(WorkerEvaluatorTest, ARoundThatHangsEndsAtItsLimit) {
+TEST_F(SweepEvaluatorTest, ARoundThatHangsEndsAtItsLimit) {
   run_deadline_ = absl::Minutes(1);
   Make("['ok']", "['samples', 'hang']", "[100]");
   const absl::Time start = absl::Now();
@@ -329,7 +274,7 @@ TEST_F(WorkerEvaluatorTest, ARoundThatHangsEndsAtItsLimit) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
 }
 
-TEST_F(WorkerEvaluatorTest, AReferenceThatTakesTheWholeBudgetSaysSo) {
+TEST_F(SweepEvaluatorTest, AReferenceThatTakesTheWholeBudgetSaysSo) {
   Make("['ok', 'hang']", "['samples', 'hang']", "[100]");
   evaluator_.reset();
   budget_ = absl::Milliseconds(500);
@@ -349,7 +294,7 @@ TEST_F(WorkerEvaluatorTest, AReferenceThatTakesTheWholeBudgetSaysSo) {
   }
 }
 
-TEST_F(WorkerEvaluatorTest, RemeasuresInTheOrderGivenEachTimeInAFreshWorker) {
+TEST_F(SweepEvaluatorTest, RemeasuresInTheOrderGivenEachTimeInAFreshWorker) {
   Make("['ok', 'outcome_3']", "['samples', 'outcome_6', 'count']", "[100, 101]");
   std::vector<Config> configs = AllConfigs();
   std::reverse(configs.begin(), configs.end());
@@ -373,41 +318,7 @@ TEST_F(WorkerEvaluatorTest, RemeasuresInTheOrderGivenEachTimeInAFreshWorker) {
   EXPECT_EQ(compiles, 1 + 5) << "the reference, and each config once";
 }
 
-// The workers for all rounds are opened at once; where the problem does not fit beside them, each
-// round has one alone.
-TEST_F(WorkerEvaluatorTest, WithoutMemoryForManyWorkersARoundHasOneAlone) {
-  room_ = 1;
-  Make("['ok']", "['samples', 'count']", "[100]");
-  const std::vector<Config> configs = AllConfigs();
-  evaluator_->ExpectRounds(3, absl::InfiniteDuration());
-  for (int round = 0; round < 3; ++round) {
-    absl::StatusOr<std::vector<Trial>> trials = evaluator_->Remeasure(configs);
-    ASSERT_TRUE(trials.ok()) << trials.status();
-    ASSERT_EQ(trials->size(), configs.size());
-    for (const Trial& trial : *trials) {
-      EXPECT_EQ(trial.outcome, Outcome::kOk) << trial.message;
-      if (!absl::StrContains(ToText(trial.config), "count")) continue;
-      EXPECT_LE(std::stoi(trial.message), 4) << "a process of this round's own";
-    }
-  }
-  const std::vector<std::string> lines = LogLines();
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), "no room"), 1) << "and not tried again";
-}
-
-TEST_F(WorkerEvaluatorTest, AppraisesWhatWasPutTogetherFromRounds) {
-  Make("['ok']", "['samples']", "[100]");
-  Trial trial;
-  trial.measurement.latency_ns_median = 16;
-  evaluator_->Appraise(trial);
-  EXPECT_EQ(trial.outcome, Outcome::kOk);
-  EXPECT_NEAR(trial.measurement.peak_fraction, 0.5, 1e-9);
-  trial.measurement.latency_ns_median = 1;
-  evaluator_->Appraise(trial);
-  EXPECT_EQ(trial.outcome, Outcome::kAboveRoof);
-  EXPECT_THAT(trial.message, HasSubstr("memory ceiling"));
-}
-
-TEST_F(WorkerEvaluatorTest, RemeasuringAbandonsWhatIsInFlight) {
+TEST_F(SweepEvaluatorTest, RemeasuringAbandonsWhatIsInFlight) {
   compile_deadline_ = absl::Seconds(60);
   Make("['ok', 'hang']", "['samples']", "range(100, 110)");
   for (const Config& config : AllConfigs()) ASSERT_TRUE(evaluator_->Start(config).ok());
@@ -418,7 +329,7 @@ TEST_F(WorkerEvaluatorTest, RemeasuringAbandonsWhatIsInFlight) {
   EXPECT_EQ(evaluator_->Next(absl::Milliseconds(100)).value(), std::nullopt);
 }
 
-TEST_F(WorkerEvaluatorTest, EndsAtOnceInTheMiddleOfACompileOrARun) {
+TEST_F(SweepEvaluatorTest, EndsAtOnceInTheMiddleOfACompileOrARun) {
   compile_deadline_ = run_deadline_ = absl::Seconds(60);
   for (const char* what : {"hang", "slow_1"}) {
     for (const char* target : {"sm_90a", "cpu"}) {
@@ -435,7 +346,7 @@ TEST_F(WorkerEvaluatorTest, EndsAtOnceInTheMiddleOfACompileOrARun) {
   }
 }
 
-TEST_F(WorkerEvaluatorTest, ASweepThatIsCancelledEndsCleanly) {
+TEST_F(SweepEvaluatorTest, ASweepThatIsCancelledEndsCleanly) {
   run_deadline_ = absl::Seconds(60);
   Make("['ok']", "['samples', 'hang']", "range(100, 103)");
   TrueAfter cancel(absl::Milliseconds(500));
@@ -449,24 +360,7 @@ TEST_F(WorkerEvaluatorTest, ASweepThatIsCancelledEndsCleanly) {
   for (const auto& [config, trial] : trials) EXPECT_EQ(trial.outcome, Outcome::kOk) << config;
 }
 
-TEST_F(WorkerEvaluatorTest, ADeviceThatIsLostEndsTheSweepWithAReason) {
-  Make("['ok']", "['samples', 'crash']", "[100]");
-  evaluator_.reset();
-  DeviceSupervisorOptions options;
-  options.id = "test:0";
-  options.command = ScriptedCommand("device", dir_, {"--target", target_, "--canary", "fragile"});
-  supervisor_ = std::make_unique<DeviceSupervisor>(options);
-  evaluator_ = MakeEvaluator().value();
-  for (const Config& config : AllConfigs()) ASSERT_TRUE(evaluator_->Start(config).ok());
-  absl::Status lost;
-  for (int i = 0; i < 100 && lost.ok(); ++i) {
-    lost = evaluator_->Next(absl::Milliseconds(300)).status();
-  }
-  EXPECT_EQ(lost.code(), absl::StatusCode::kFailedPrecondition) << lost;
-  EXPECT_THAT(std::string(lost.message()), HasSubstr("quarantined"));
-}
-
-TEST_F(WorkerEvaluatorTest, WhileTheReferenceRunsTrialsCompile) {
+TEST_F(SweepEvaluatorTest, WhileTheReferenceRunsTrialsCompile) {
   Make("['ok']", "['samples', 'hang']", "[100]");
   evaluator_.reset();
   supervisor_->Close();
@@ -491,21 +385,7 @@ TEST_F(WorkerEvaluatorTest, WhileTheReferenceRunsTrialsCompile) {
   EXPECT_THAT(Sweep(), SizeIs(20));
 }
 
-TEST_F(WorkerEvaluatorTest, WhatIsWrongWithAReferenceComesBeforeAnyTrial) {
-  Make("['ok', 'outcome_2']", "['samples', 'unusable']", "[100]");
-  StartEarlyWithReference("unusable");
-  absl::Status wrong;
-  for (int i = 0; i < 100 && wrong.ok(); ++i) {
-    const auto next = evaluator_->Next(absl::Milliseconds(100));
-    wrong = next.status();
-    EXPECT_FALSE(next.ok() && *next) << "of a variant that does not compile";
-  }
-  EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument) << wrong;
-  EXPECT_THAT(std::string(wrong.message()), HasSubstr("the reference is wrong"));
-  EXPECT_EQ(evaluator_->AwaitPrepared(), wrong);
-}
-
-TEST_F(WorkerEvaluatorTest, ARoundWaitsUntilTheDeviceIsPrepared) {
+TEST_F(SweepEvaluatorTest, ARoundWaitsUntilTheDeviceIsPrepared) {
   Make("['ok']", "['samples']", "[100]");
   const std::vector<Config> configs = AllConfigs();
   evaluator_.reset();
@@ -520,7 +400,7 @@ TEST_F(WorkerEvaluatorTest, ARoundWaitsUntilTheDeviceIsPrepared) {
   }
 }
 
-TEST_F(WorkerEvaluatorTest, ACompilerThatIsMissingIsASentence) {
+TEST_F(SweepEvaluatorTest, ACompilerThatIsMissingIsASentence) {
   Make("['ok']", "['samples']", "[100]");
   evaluator_.reset();
   compilers_ = std::make_unique<Compilers>();
@@ -547,7 +427,7 @@ reference { source: "r.cu" entry: "r" launch { grid: "1" block: "1" } }
       .value();
 }
 
-class TwoLanguagesTest : public WorkerEvaluatorTest {
+class TwoLanguagesTest : public SweepEvaluatorTest {
  protected:
   void MakePtx(const std::string& ptx) {
     kernel_ = PtxKernel(ptx);
@@ -555,7 +435,7 @@ class TwoLanguagesTest : public WorkerEvaluatorTest {
     AddCompiler(Language::kCuda, ScriptedCommand("compile", dir_));
     AddCompiler(Language::kPtx, ScriptedCommand("compile", ptx_dir_));
     OpenDevice();
-    absl::StatusOr<std::unique_ptr<WorkerEvaluator>> evaluator = MakeEvaluator();
+    absl::StatusOr<std::unique_ptr<SweepEvaluator>> evaluator = MakeEvaluator();
     ASSERT_TRUE(evaluator.ok()) << evaluator.status();
     evaluator_ = *std::move(evaluator);
   }

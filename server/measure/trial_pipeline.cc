@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/measure/trial_pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/contained.h"
+
+namespace tune::server {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience(20);
+
+}  // namespace
+
+TrialPipeline::TrialPipeline(TrialExecutor& executor, std::function<absl::Status()> prepare,
+                             Cancelled interrupted)
+    : executor_(executor),
+      prepare_(std::move(prepare)),
+      interrupted_(std::move(interrupted)),
+      prepared_(prepare_ == nullptr),
+      device_thread_([this] { Loop(); }) {}
+
+void TrialPipeline::Stop() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (device_thread_.joinable()) device_thread_.join();
+}
+
+absl::Status TrialPipeline::Start(const AttemptPtr& attempt) {
+  {
+    Lock lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    if (attempt->trial.outcome != Outcome::kOk) {
+      Finish(attempt->trial);
+      return absl::OkStatus();
+    }
+  }
+  executor_.Compile(attempt, [this, attempt](const absl::Status& status) {
+    Lock lock(mutex_);
+    OnCompiled(attempt, status);
+    changed_.notify_all();
+  });
+  return absl::OkStatus();
+}
+
+void TrialPipeline::OnCompiled(const AttemptPtr& attempt, const absl::Status& status) {
+  if (!status.ok()) {
+    if (!absl::IsCancelled(status)) failure_ = status;
+  } else if (attempt->trial.outcome == Outcome::kOk) {
+    ready_.push_back(attempt);
+  } else {
+    Finish(attempt->trial);
+  }
+}
+
+void TrialPipeline::Finish(Trial trial) {
+  if (trial.finished_unix_ms == 0) trial.finished_unix_ms = absl::ToUnixMillis(absl::Now());
+  finished_.push_back(std::move(trial));
+}
+
+absl::StatusOr<std::optional<Trial>> TrialPipeline::Next(absl::Duration wait) {
+  Lock lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(wait, absl::Hours(1))),
+                    [&] { return (prepared_ && !finished_.empty()) || !failure_.ok(); });
+  // Before the device is prepared, a failure may be that of one variant or of all.
+  if (prepared_ && !finished_.empty()) {
+    std::optional<Trial> trial = std::move(finished_.front());
+    finished_.pop_front();
+    return trial;
+  }
+  if (!failure_.ok()) return failure_;
+  return std::nullopt;
+}
+
+absl::Status TrialPipeline::AwaitPrepared(const Cancelled& cancelled) {
+  Lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPatience, [&] { return prepared_ || !failure_.ok(); })) {
+    if (cancelled()) return absl::CancelledError("cancelled while the device was prepared");
+  }
+  return prepared_ ? absl::OkStatus() : failure_;
+}
+
+bool TrialPipeline::AwaitRest(const Cancelled& cancelled) {
+  Lock lock(mutex_);
+  const auto at_rest = [&] { return (prepared_ || !failure_.ok()) && !measuring_; };
+  while (!changed_.wait_for(lock, kPatience, at_rest)) {
+    if (stopping_ || (!prepared_ && cancelled())) return false;
+  }
+  return true;
+}
+
+void TrialPipeline::Clear() {
+  Lock lock(mutex_);
+  ready_.clear();
+  finished_.clear();
+}
+
+void TrialPipeline::Loop() {
+  Lock lock(mutex_);
+  if (!prepared_) {
+    lock.unlock();
+    const absl::Status prepared = Contained(prepare_);
+    lock.lock();
+    prepared_ = prepared.ok();
+    if (!prepared.ok() && !absl::IsCancelled(prepared)) failure_ = prepared;
+    changed_.notify_all();
+  }
+  while (true) {
+    changed_.wait(
+        lock, [&] { return stopping_ || (!ready_.empty() && failure_.ok() && !interrupted_()); });
+    if (stopping_) return;
+    MeasureNext(lock);
+  }
+}
+
+void TrialPipeline::MeasureNext(Lock& lock) {
+  const AttemptPtr attempt = std::move(ready_.front());
+  ready_.pop_front();
+  measuring_ = true;
+  lock.unlock();
+  const absl::Status measured = Contained([&] { return executor_.Measure(*attempt); });
+  lock.lock();
+  measuring_ = false;
+  if (measured.ok()) {
+    Finish(std::move(attempt->trial));
+  } else if (!absl::IsCancelled(measured)) {
+    failure_ = measured;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace tune::server

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps an executor busy: attempts compile as they are started, and a thread of the pipeline, the
+// device thread, measures those that have compiled, one at a time.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/cancelled.h"
+#include "server/measure/trial_executor.h"
+
+namespace tune::server {
+
+// Used from one thread. The executor must call nothing back any more when the pipeline is
+// destroyed: Stop it, withdraw its compiles, then destroy it.
+class TrialPipeline {
+ public:
+  // `prepare` runs on the device thread before anything is measured; if it fails, its error is
+  // Next's. While `interrupted` returns true nothing new is measured; what is measured then is the
+  // executor's to end.
+  TrialPipeline(TrialExecutor& executor, std::function<absl::Status()> prepare,
+                Cancelled interrupted);
+  ~TrialPipeline() { Stop(); }
+
+  // Starts an attempt. One whose trial is not kOk is finished.
+  absl::Status Start(const AttemptPtr& attempt);
+  // The next finished trial, in any order; nullopt if none finishes within `wait`.
+  absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait);
+
+  // Waits until `prepare` is done, and returns its error, which no trial may have reported.
+  absl::Status AwaitPrepared(const Cancelled& cancelled);
+  // Waits until nothing is measured; false if it was stopped, or cancelled while the device was
+  // prepared. REQUIRES: it is interrupted.
+  bool AwaitRest(const Cancelled& cancelled);
+  // Forgets every attempt. REQUIRES: it rests, and nothing compiles.
+  void Clear();
+  // Ends the device thread.
+  void Stop();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void OnCompiled(const AttemptPtr& attempt, const absl::Status& status);
+  void Finish(Trial trial);
+  void Loop();
+  void MeasureNext(Lock& lock);
+
+  TrialExecutor& executor_;
+  const std::function<absl::Status()> prepare_;
+  const Cancelled interrupted_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::deque<AttemptPtr> ready_;  // compiled, to be measured
+  std::deque<Trial> finished_;
+  bool prepared_ = false;
+  bool measuring_ = false;
+  bool stopping_ = false;
+  absl::Status failure_;
+  std::thread device_thread_;
+};
+
+}  // namespace tune::server
