@@ -55,6 +55,7 @@ struct KeptAnswer {
   Question question;
   Answer answer;
   std::vector<std::string> macros;  // the values of the config's params
+  std::string expected;             // the answer's expectation in words
 };
 
 // Thread-safe. A forked child goes on with it: no lock is waited for.

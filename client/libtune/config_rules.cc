@@ -104,6 +104,35 @@ std::string SnapshotKernel::WhyNotOn(const std::string& target) const {
   return std::string(CheckTarget(spec, target).message());
 }
 
+absl::StatusOr<Value> SnapshotKernel::Evaluate(const std::string& expression,
+                                               const std::map<std::string, int64_t>& dims,
+                                               const std::string& dtype,
+                                               const TargetTraits& target) const {
+  Scope scope;
+  for (const auto& [name, value] : dims) scope.Set(name, value);
+  const absl::StatusOr<DType> known = ParseDType(dtype);
+  scope.Set("dtype", dtype);
+  scope.Set("dtype_bytes", known.ok() ? SizeInBytes(*known) : int64_t{0});
+  scope.Set("target", target.target);
+  scope.Set("sm", int64_t{target.sm});
+  scope.Set("sm_count", target.sm_count);
+  for (const LetSpec& let : spec.lets) {
+    const absl::StatusOr<Expression> parsed = Expression::Parse(let.value);
+    if (!parsed.ok()) continue;
+    absl::StatusOr<Value> value = parsed->Evaluate(scope);
+    if (value.ok()) scope.Set(let.name, *std::move(value));
+  }
+  ASSIGN_OR_RETURN(const Expression parsed, Expression::Parse(expression));
+  return parsed.Evaluate(scope);
+}
+
+std::vector<LaunchPlan> SnapshotKernel::Launches(const Problem& problem, const TargetTraits& target,
+                                                 const Config& config) const {
+  const auto has_block = [](const StepSpec& step) { return !step.launch->block.empty(); };
+  if (!rules.ok() || !std::all_of(spec.steps.begin(), spec.steps.end(), has_block)) return {};
+  return (*rules)->PlanLaunches(problem, target, config).value_or(std::vector<LaunchPlan>());
+}
+
 ConfigRules::ConfigRules(const SnapshotKernel& kernel, const Problem& problem,
                          const TargetTraits& target)
     : kernel_name_(kernel.spec.name),

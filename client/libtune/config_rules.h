@@ -2,6 +2,7 @@
 // A kernel as a snapshot describes it, and which of its configs are valid for a problem.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct SnapshotKernel {
   KernelSpec spec;  // as Kernel::CreateRules takes it
   std::string hash;
   std::string include_digest;  // of the headers in its include roots; empty: none, or not known
+  std::string json;            // the object of the file
   bool on_host = false;
   // An error if an expression of the spec cannot be read here: a later version wrote it.
   absl::StatusOr<std::shared_ptr<const Kernel>> rules = std::shared_ptr<const Kernel>();
@@ -27,6 +29,14 @@ struct SnapshotKernel {
   lookup::KernelPolicy Policy() const;
   // A sentence about a target that the kernel does not run on; empty if it does.
   std::string WhyNotOn(const std::string& target) const;
+  // The value of an expression of the spec over a problem, which need not be one of the kernel's,
+  // and the lets that it suffices for. INVALID_ARGUMENT: it cannot be evaluated.
+  absl::StatusOr<Value> Evaluate(const std::string& expression,
+                                 const std::map<std::string, int64_t>& dims,
+                                 const std::string& dtype, const TargetTraits& target) const;
+  // What a valid config launches, in the order it runs. None if only the compiler knows.
+  std::vector<LaunchPlan> Launches(const Problem& problem, const TargetTraits& target,
+                                   const Config& config) const;
 };
 
 // The configs of a kernel for a problem on a target. Not thread-safe.

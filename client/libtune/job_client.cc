@@ -14,6 +14,7 @@ namespace tune::library {
 namespace {
 
 constexpr std::chrono::seconds kNewerTimeout(10);  // nobody waits for what is newer
+constexpr std::chrono::seconds kRest(60);          // of a daemon that did not give an artifact
 
 int WorldSize(const Environment& environment) {
   int size = 1;
@@ -36,7 +37,7 @@ absl::StatusOr<std::shared_ptr<const JobClient>> JobClient::Open(const OpenOptio
   }
   LocalDevices();  // what it finds once, it finds before anybody forks
   Daemon daemon{options.address.empty() ? environment->default_address() : options.address,
-                options.timeout, environment};
+                options.timeout, environment, options.bundle};
   const bool wants_to = environment->Variable("TUNE_RECORD_MISSES") == "1";
   const bool tells = options.record_misses.value_or(wants_to) && daemon.timeout.count() > 0;
   std::shared_ptr<Misses> misses = tells ? Misses::Of(daemon.address, environment) : nullptr;
@@ -75,13 +76,21 @@ absl::StatusOr<std::shared_ptr<const KeptAnswer>> JobClient::Best(absl::string_v
     answer.source = found_.source;
   }
   for (const auto& [name, value] : answer.config.entries) kept->macros.push_back(ToMacro(value));
+  kept->expected = TextOf(answer.expectation);
   if (misses_ != nullptr && answer.match != lookup::Match::kExact) misses_->Add(answer);
   table_.Keep(key, kept);
   return kept;
 }
 
 absl::StatusOr<std::string> JobClient::Artifact(const std::string& digest) const {
-  return FindArtifact(digest, found_.folder, daemon_);
+  const auto now = std::chrono::steady_clock::now();
+  Daemon daemon = daemon_;
+  if (!home_.IsHere() || now < rests_until_.load()) daemon.timeout = std::chrono::milliseconds(0);
+  absl::StatusOr<std::string> file = FindArtifact(digest, found_.folder, daemon);
+  if (absl::IsNotFound(file.status()) && daemon.timeout.count() > 0) {
+    rests_until_ = std::chrono::steady_clock::now() + kRest;
+  }
+  return file;
 }
 
 }  // namespace tune::library

@@ -2,6 +2,7 @@
 // A snapshot that was found once, and what it answers.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/libtune/answer_table.h"
+#include "client/libtune/background.h"
 #include "client/libtune/misses.h"
 #include "client/libtune/resolve.h"
 #include "client/libtune/sources.h"
@@ -22,6 +24,7 @@ struct OpenOptions {
   std::string address;                  // empty: TUNE_ADDRESS's, else the host's
   std::chrono::milliseconds timeout = std::chrono::milliseconds(250);  // of the daemon
   std::optional<bool> record_misses;  // nothing: TUNE_RECORD_MISSES's
+  std::string bundle;                 // empty: share/tunectl of the install
 };
 
 // Thread-safe. A forked child goes on with it.
@@ -54,7 +57,8 @@ class JobClient {
   // the caller.
   absl::StatusOr<std::shared_ptr<const KeptAnswer>> Best(absl::string_view key,
                                                          const Question& question) const;
-  // NOT_FOUND.
+  // NOT_FOUND. A daemon that did not give one is asked for none within the next minute; a forked
+  // child asks none at all.
   absl::StatusOr<std::string> Artifact(const std::string& digest) const;
   Misses* misses() const { return misses_.get(); }  // null: nothing is told
 
@@ -66,6 +70,8 @@ class JobClient {
   const Daemon daemon_;
   const std::shared_ptr<Misses> misses_;
   mutable AnswerTable table_;
+  const HomeProcess home_;
+  mutable std::atomic<std::chrono::steady_clock::time_point> rests_until_ = {};
 };
 
 }  // namespace tune::library

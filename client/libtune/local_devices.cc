@@ -2,6 +2,7 @@
 #include "client/libtune/local_devices.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <optional>
 
 #include "absl/strings/ascii.h"
@@ -24,12 +26,17 @@ namespace {
 
 constexpr unsigned kTextBytes = 96;  // of NVML's names and UUIDs
 constexpr int kFirstArchSpecific = 9;
+constexpr int kMultiprocessorCount = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
 struct Gpu {
   std::string name;
   std::string uuid;
   std::string target;
   std::string driver;
+
+  friend bool operator==(const Gpu& a, const Gpu& b) {
+    return a.name == b.name && a.target == b.target;
+  }
 };
 
 template <typename Function>
@@ -44,59 +51,105 @@ std::string TargetOf(int major, int minor) {
   return major == 0 ? "" : absl::StrCat("sm_", major, minor, suffix);
 }
 
-// The GPUs that the driver tells of, whatever CUDA_VISIBLE_DEVICES says.
-std::vector<Gpu> AllGpus() {
-  if (access("/proc/driver/nvidia/version", F_OK) != 0) return {};
-  void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (nvml == nullptr) return {};
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  int (*get_count)(unsigned*) = nullptr;
-  int (*get_handle)(unsigned, void**) = nullptr;
-  int (*get_name)(void*, char*, unsigned) = nullptr;
-  int (*get_uuid)(void*, char*, unsigned) = nullptr;
-  int (*get_capability)(void*, int*, int*) = nullptr;
-  int (*get_driver)(char*, unsigned) = nullptr;
-  const bool loaded = Load(nvml, "nvmlInit_v2", init) && Load(nvml, "nvmlShutdown", shutdown) &&
-                      Load(nvml, "nvmlDeviceGetCount_v2", get_count) &&
-                      Load(nvml, "nvmlDeviceGetHandleByIndex_v2", get_handle) &&
-                      Load(nvml, "nvmlDeviceGetName", get_name) &&
-                      Load(nvml, "nvmlDeviceGetUUID", get_uuid) &&
-                      Load(nvml, "nvmlDeviceGetCudaComputeCapability", get_capability) &&
-                      Load(nvml, "nvmlSystemGetDriverVersion", get_driver);
-  if (!loaded || init() != 0) return {};
-  std::vector<Gpu> gpus;
-  unsigned count = 0;
-  get_count(&count);
-  std::array<char, kTextBytes> driver = {};
-  get_driver(driver.data(), kTextBytes - 1);
-  for (unsigned i = 0; i < count; ++i) {
-    void* handle = nullptr;
-    if (get_handle(i, &handle) != 0) continue;
-    std::array<char, kTextBytes> name = {};
-    std::array<char, kTextBytes> uuid = {};
-    int major = 0;
-    int minor = 0;
-    get_name(handle, name.data(), kTextBytes - 1);
-    get_uuid(handle, uuid.data(), kTextBytes - 1);
-    get_capability(handle, &major, &minor);
-    gpus.push_back({name.data(), uuid.data(), TargetOf(major, minor), driver.data()});
+// NVIDIA's management library, which tells of GPUs without making a CUDA context.
+class Nvml {
+ public:
+  ~Nvml() {
+    if (is_open_) shutdown_();
   }
-  shutdown();
-  return gpus;
+
+  // The GPUs that the driver tells of, whatever CUDA_VISIBLE_DEVICES says.
+  std::vector<Gpu> AllGpus() {
+    if (!Open()) return {};
+    unsigned count = 0;
+    get_count_(&count);
+    std::array<char, kTextBytes> driver = {};
+    get_driver_(driver.data(), kTextBytes - 1);
+    std::vector<Gpu> gpus;
+    for (unsigned i = 0; i < count; ++i) {
+      void* handle = nullptr;
+      if (get_handle_(i, &handle) != 0) continue;
+      std::array<char, kTextBytes> name = {};
+      int major = 0;
+      int minor = 0;
+      get_name_(handle, name.data(), kTextBytes - 1);
+      get_capability_(handle, &major, &minor);
+      gpus.push_back({name.data(), UuidOf(handle), TargetOf(major, minor), driver.data()});
+    }
+    return gpus;
+  }
+
+  // The UUID of the GPU that a slice (MIG) is a part of; empty: the library does not know it.
+  std::string ParentOf(const std::string& slice) const {
+    void* handle = nullptr;
+    void* parent = nullptr;
+    const bool is_known = get_by_uuid_ != nullptr && get_parent_ != nullptr &&
+                          get_by_uuid_(slice.c_str(), &handle) == 0 &&
+                          get_parent_(handle, &parent) == 0;
+    return is_known ? UuidOf(parent) : "";
+  }
+
+ private:
+  bool Open() {
+    void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    int (*init)() = nullptr;
+    is_open_ =
+        nvml != nullptr && Load(nvml, "nvmlInit_v2", init) &&
+        Load(nvml, "nvmlShutdown", shutdown_) && Load(nvml, "nvmlDeviceGetCount_v2", get_count_) &&
+        Load(nvml, "nvmlDeviceGetHandleByIndex_v2", get_handle_) &&
+        Load(nvml, "nvmlDeviceGetName", get_name_) && Load(nvml, "nvmlDeviceGetUUID", get_uuid_) &&
+        Load(nvml, "nvmlDeviceGetCudaComputeCapability", get_capability_) &&
+        Load(nvml, "nvmlSystemGetDriverVersion", get_driver_) && init() == 0;
+    if (!is_open_) return false;
+    Load(nvml, "nvmlDeviceGetHandleByUUID", get_by_uuid_);  // an older library has neither
+    Load(nvml, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", get_parent_);
+    return true;
+  }
+  std::string UuidOf(void* handle) const {
+    std::array<char, kTextBytes> uuid = {};
+    get_uuid_(handle, uuid.data(), kTextBytes - 1);
+    return uuid.data();
+  }
+
+  bool is_open_ = false;
+  int (*shutdown_)() = nullptr;
+  int (*get_count_)(unsigned*) = nullptr;
+  int (*get_handle_)(unsigned, void**) = nullptr;
+  int (*get_name_)(void*, char*, unsigned) = nullptr;
+  int (*get_uuid_)(void*, char*, unsigned) = nullptr;
+  int (*get_capability_)(void*, int*, int*) = nullptr;
+  int (*get_driver_)(char*, unsigned) = nullptr;
+  int (*get_by_uuid_)(const char*, void**) = nullptr;
+  int (*get_parent_)(void*, void**) = nullptr;
+};
+
+// The GPU of "MIG-<uuid>", or of the older "MIG-GPU-<uuid>/<instance>/<instance>". One that cannot
+// be found is none of the others, unless all are alike.
+Gpu GpuOfSlice(const std::string& slice, const std::vector<Gpu>& all, const Nvml& nvml) {
+  const std::string old = slice.substr(sizeof("MIG-") - 1, slice.find('/') - (sizeof("MIG-") - 1));
+  const std::string parent = nvml.ParentOf(slice);
+  for (const Gpu& gpu : all) {
+    if (absl::EqualsIgnoreCase(gpu.uuid, old) || gpu.uuid == parent) return gpu;
+  }
+  const bool alike = std::adjacent_find(all.begin(), all.end(), std::not_equal_to<>()) == all.end();
+  return alike && !all.empty() ? all.front() : Gpu{.name = "MIG"};
 }
 
 // The GPUs that CUDA_VISIBLE_DEVICES leaves, in its order.
-std::vector<Gpu> Visible(const std::vector<Gpu>& all) {
+std::vector<Gpu> Visible(const std::vector<Gpu>& all, const Nvml& nvml) {
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (text == nullptr) return all;
+  if (text == nullptr || all.empty()) return all;
   std::vector<Gpu> visible;
   for (absl::string_view item : absl::StrSplit(text, ',')) {
     item = absl::StripAsciiWhitespace(item);
+    if (absl::StartsWithIgnoreCase(item, "MIG-")) {
+      visible.push_back(GpuOfSlice(std::string(item), all, nvml));
+      continue;
+    }
     size_t place = all.size();
     if (!absl::SimpleAtoi(item, &place) || place >= all.size()) {
       const auto fits = [&](const Gpu& gpu) {
-        return !item.empty() && absl::StartsWith(gpu.uuid, item);
+        return !item.empty() && absl::StartsWithIgnoreCase(gpu.uuid, item);
       };
       if (std::count_if(all.begin(), all.end(), fits) != 1) break;  // CUDA stops there, too
       place = static_cast<size_t>(std::find_if(all.begin(), all.end(), fits) - all.begin());
@@ -106,19 +159,45 @@ std::vector<Gpu> Visible(const std::vector<Gpu>& all) {
   return visible;
 }
 
-// The GPU of the thread's CUDA context, if the job opened the driver and has a current context. The
-// loader is asked once: a child of a fork could find it in the middle of something.
-std::optional<size_t> CurrentGpu() {
-  using GetDevice = int(int*);
-  static GetDevice* const kGetDevice = [] {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    GetDevice* function = nullptr;
-    if (driver != nullptr) Load(driver, "cuCtxGetDevice", function);
-    return function;
+// The CUDA driver, if the job had it open. The loader is asked once: a child of a fork could find
+// it in the middle of something.
+struct Driver {
+  int (*get_current)(int*) = nullptr;
+  int (*get_attribute)(int*, int, int) = nullptr;
+};
+const Driver& OpenDriver() {
+  static const Driver kDriver = [] {
+    Driver driver;
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) return driver;
+    Load(library, "cuCtxGetDevice", driver.get_current);
+    Load(library, "cuDeviceGetAttribute", driver.get_attribute);
+    return driver;
   }();
+  return kDriver;
+}
+
+// The GPU of the thread's CUDA context, if it has one.
+std::optional<size_t> CurrentGpu() {
   int device = 0;
-  if (kGetDevice == nullptr || kGetDevice(&device) != 0 || device < 0) return std::nullopt;
+  const auto get = OpenDriver().get_current;
+  if (get == nullptr || get(&device) != 0 || device < 0) return std::nullopt;
   return static_cast<size_t>(device);
+}
+
+// The multiprocessors of a GPU; 0: the job does not use CUDA yet.
+int64_t SmCountOf(size_t gpu) {
+  int count = 0;
+  const auto get = OpenDriver().get_attribute;
+  const bool is_known =
+      get != nullptr && get(&count, kMultiprocessorCount, static_cast<int>(gpu)) == 0;
+  return is_known ? count : 0;
+}
+
+int64_t UsableProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
 // The host's CPU, with the name that the daemon gives it.
@@ -135,16 +214,21 @@ LocalDevice Cpu() {
     const std::string name =
         absl::StrJoin(absl::StrSplit(entry.second, absl::ByAnyChar(" \t"), absl::SkipEmpty()), " ");
     if ((key == "model name" || key == "Model" || key == "Hardware") && !name.empty()) {
-      return {family, absl::StrCat(family, ":", name), host.common_targets.front(), system.release};
+      return {family, absl::StrCat(family, ":", name), host.common_targets.front(), system.release,
+              UsableProcessors()};
     }
   }
   return {family, absl::StrCat(family, ":", system.machine), host.common_targets.front(),
-          system.release};
+          system.release, UsableProcessors()};
 }
 
 // The hardware does not change while the process runs.
 const std::vector<Gpu>& Gpus() {
-  static const auto* const kGpus = new std::vector<Gpu>(Visible(AllGpus()));
+  static const auto* const kGpus = [] {
+    Nvml nvml;
+    const std::vector<Gpu> all = nvml.AllGpus();
+    return new std::vector<Gpu>(Visible(all, nvml));
+  }();
   return *kGpus;
 }
 
@@ -155,8 +239,8 @@ std::vector<LocalDevice> LocalDevices() {
   std::vector<LocalDevice> devices;
   const std::vector<Gpu>& gpus = Gpus();
   for (size_t i = 0; i < gpus.size(); ++i) {
-    devices.push_back(
-        {DeviceIdOf(static_cast<int>(i)), gpus[i].name, gpus[i].target, gpus[i].driver});
+    devices.push_back({DeviceIdOf(static_cast<int>(i)), gpus[i].name, gpus[i].target,
+                       gpus[i].driver, SmCountOf(i)});
   }
   const std::optional<size_t> current = CurrentGpu();
   if (current.has_value() && *current < devices.size()) {

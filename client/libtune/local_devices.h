@@ -3,16 +3,18 @@
 // they are there, and makes no CUDA context.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace tune::library {
 
 struct LocalDevice {
-  std::string id;      // "cuda:0", "cpu"
-  std::string name;    // "NVIDIA H200", "cpu:AMD EPYC 9654"
-  std::string target;  // "sm_90a", "cpu"; empty: not known
-  std::string driver;  // its version, of the CPU the system's; empty: not known
+  std::string id;        // "cuda:0", "cpu"
+  std::string name;      // "NVIDIA H200", "cpu:AMD EPYC 9654"
+  std::string target;    // "sm_90a", "cpu"; empty: not known
+  std::string driver;    // its version, of the CPU the system's; empty: not known
+  int64_t sm_count = 0;  // multiprocessors, or processors that this process may use; 0: not known
 };
 
 // The first is what a job uses by default: the GPU of the thread's current context, else the first

@@ -19,7 +19,8 @@ struct Place {
   std::string device;
   TargetTraits target;
   std::string note;
-  std::string driver;  // empty: not known
+  std::string driver;    // empty: not known
+  int64_t sm_count = 0;  // of this very device; 0: not known
 };
 
 bool IsFamily(const std::string& text) {
@@ -42,7 +43,8 @@ Place PlaceOf(const std::string& given, const Snapshot& snapshot) {
     return {.device = local.name,
             .target = snapshot.TargetNamed(local.target.empty() ? TargetSeen(local.name, snapshot)
                                                                 : local.target),
-            .driver = local.driver};
+            .driver = local.driver,
+            .sm_count = local.sm_count};
   }
   const lookup::RecordedPlace recorded = lookup::PlaceByRecords(asked, snapshot.devices());
   return {recorded.device, snapshot.TargetNamed(recorded.target), recorded.note};
@@ -55,6 +57,15 @@ void TakeRecord(const Snapshot& snapshot, const lookup::Record& record, Answer& 
   answer.published_unix_ms = record.published_unix_ms;
   answer.confidence = evidence.confidence;
   answer.evidence = evidence.digest;
+}
+
+// Configs are valid by what all devices of a target have; a launch may fill this very device.
+std::vector<LaunchPlan> LaunchesOf(const SnapshotKernel& kernel, const Place& place,
+                                   const Problem& problem, const Config& config) {
+  if (config.entries.empty()) return {};
+  TargetTraits target = place.target;
+  if (place.sm_count > 0) target.sm_count = place.sm_count;
+  return kernel.Launches(problem, target, config);
 }
 
 void LookUp(const Snapshot& snapshot, const SnapshotKernel& kernel, const Place& place,
@@ -129,6 +140,7 @@ absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& sour
   answer.dims = problem.dims;
   answer.dtype = ToText(problem.dtype);
   LookUp(snapshot, *kernel, place, problem, answer);
+  answer.launches = LaunchesOf(*kernel, place, problem, answer.config);
   return answer;
 }
 

@@ -10,7 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "client/libtune/snapshot.h"
+#include "lookup/key_fields.h"
 #include "tuner/config.h"
+#include "tuner/plan.h"
 
 namespace tune::library {
 
@@ -40,6 +42,7 @@ struct Answer {
   std::string evidence;
   std::string artifact;
   Expectation expectation;
+  std::vector<LaunchPlan> launches;  // of the config; none if only the compiler knows
   std::string snapshot;
   std::string source;
 };
@@ -51,7 +54,23 @@ const char* MatchName(lookup::Match match);
 absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& source,
                                const Question& question);
 
-// Why the answer is the answer: the `most` records that are most like the question.
-std::string Explain(const Snapshot& snapshot, const Answer& answer, size_t most);
+// An answer's expectation in words, one sentence.
+std::string TextOf(const Expectation& expectation);
+
+// A record beside the question.
+struct Candidate {
+  int64_t record = 0;
+  bool answers = false;
+  bool config_is_valid = false;  // for the problem that was asked for
+  std::vector<lookup::KeyField> fields;
+  double distance = 0;  // in powers of two, over all axes
+
+  // Fields that differ, "config" among them if it is not valid.
+  std::vector<std::string> BlockedBy() const;
+};
+// Why the answer is the answer: the `most` records that are most like the question. None without a
+// snapshot (null).
+std::vector<Candidate> Candidates(const Snapshot* snapshot, const Answer& answer, size_t most);
+std::string Explain(const Answer& answer, const std::vector<Candidate>& candidates);
 
 }  // namespace tune::library

@@ -102,6 +102,7 @@ absl::StatusOr<SnapshotKernel> ReadKernel(const Json& json) {
   Fields fields(json, "a kernel");
   SnapshotKernel kernel{.hash = fields.Text("hash"),
                         .include_digest = TextIn(json, "include_digest"),
+                        .json = json.dump(-1, ' ', false, Json::error_handler_t::replace),
                         .on_host = fields.Boolean("on_host")};
   KernelSpec& spec = kernel.spec;
   spec.name = fields.Text("name");

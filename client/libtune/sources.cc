@@ -158,23 +158,28 @@ absl::StatusOr<SnapshotPtr> FromDaemon(const Wish& wish, const Daemon& daemon,
   return snapshot;
 }
 
-std::string BundleFolder() {
-  const std::string folder = LibraryFolder();
-  return folder.empty() ? "" : absl::StrCat(folder, "/../share/tunectl");
-}
+// What is left at last: a snapshot.json of a folder, else the records that ship.
+struct Bundle {
+  std::string folder;
+  std::string records;
 
-// A snapshot that whoever installed the library put there, else the records that ship.
-absl::StatusOr<SnapshotPtr> Bundled(const Wish& wish) {
-  const std::string folder = BundleFolder();
-  const std::string own = absl::StrCat(folder, "/snapshot.json");
+  explicit Bundle(const std::string& named) : folder(named), records(named) {
+    if (!named.empty()) return;
+    const std::string library = LibraryFolder();
+    if (!library.empty()) folder = absl::StrCat(library, "/../share/tunectl");
+    const char* const chosen = std::getenv("TUNE_RECORDS_DIR");
+    const bool is_chosen = chosen != nullptr && *chosen != '\0';
+    records = is_chosen ? std::string(chosen) : absl::StrCat(folder, "/records");
+  }
+};
+
+absl::StatusOr<SnapshotPtr> Bundled(const Wish& wish, const Bundle& bundle) {
+  const std::string own = absl::StrCat(bundle.folder, "/snapshot.json");
   if (access(own.c_str(), F_OK) == 0) return Load(own, wish.digest);
-  const char* const named = std::getenv("TUNE_RECORDS_DIR");
   ASSIGN_OR_RETURN(const std::vector<lookup::ShippedFile> files,
-                   lookup::ReadShippedFiles(named != nullptr && *named != '\0'
-                                                ? std::string(named)
-                                                : absl::StrCat(folder, "/records"),
-                                            lookup::kRecordsFile));
-  if (files.empty()) return absl::NotFoundError("the library has no records beside it");
+                   lookup::ReadShippedFiles(bundle.records, lookup::kRecordsFile));
+  if (files.empty())
+    return absl::NotFoundError(absl::StrCat("no records ship in ", bundle.records));
   std::vector<std::string> texts;
   for (const lookup::ShippedFile& file : files) {
     ASSIGN_OR_RETURN(std::string text, file.Text());
@@ -183,7 +188,7 @@ absl::StatusOr<SnapshotPtr> Bundled(const Wish& wish) {
   absl::StatusOr<SnapshotPtr> snapshot = Snapshot::ParseAll(std::move(texts), wish.digest);
   if (snapshot.ok()) return snapshot;
   return absl::InvalidArgumentError(
-      absl::StrCat(folder, "/records: ", snapshot.status().message()));
+      absl::StrCat(bundle.records, ": ", snapshot.status().message()));
 }
 
 struct Try {
@@ -267,7 +272,8 @@ std::vector<Try> TriesFor(const Wish& wish, const Daemon& daemon, const NodeCach
     const double any_age = std::numeric_limits<double>::infinity();
     tries.push_back({"cache", [&, any_age] { return cache.Load("", any_age); }, ""});
   }
-  tries.push_back({kBundled, [&] { return Bundled(wish); }, BundleFolder()});
+  Bundle bundle(daemon.bundle);
+  tries.push_back({kBundled, [&, bundle] { return Bundled(wish, bundle); }, bundle.folder});
   return tries;
 }
 
@@ -276,6 +282,13 @@ bool IsStartOfDigest(const std::string& text) {
   return text.size() >= 6 && text.size() <= 64 &&
          text.find_first_not_of("0123456789abcdef") == std::string::npos &&
          text.find_first_not_of("0123456789") != std::string::npos;
+}
+
+// A name rather than a path, such as "newest".
+bool IsWord(const std::string& text) {
+  return !absl::ascii_isdigit(text.front()) && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-'; });
 }
 
 }  // namespace
@@ -290,6 +303,12 @@ absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
                      "' is no digest: sha256: and 64 hex digits in lower case, as "
                      "`tunectl snapshot list` prints them; the start of one could be another "
                      "snapshot's on another node"));
+  }
+  if (IsWord(text) && !fs::exists(text, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text,
+        "' names no snapshot: it is neither a file, a number, a digest (sha256:...) nor "
+        "\"latest\""));
   }
   return Wish{.path = text};
 }

@@ -4,7 +4,8 @@
 // 1. a file: what is named, or the folder that the host's daemon writes;
 // 2. the node's cache, which processes share;
 // 3. the daemon;
-// 4. share/tunectl of the install: its snapshot.json, or the records that ship.
+// 4. the bundle: a folder's snapshot.json, or the records that ship. It is share/tunectl of the
+//    install, unless the caller names another.
 //
 // Whatever fails on the way is remembered and told.
 #pragma once
@@ -49,7 +50,8 @@ struct Daemon {
   std::chrono::milliseconds timeout;  // not positive: it is not asked
   // Says where files lie, too. Not null.
   std::shared_ptr<const Environment> environment;
-  int end_fd = -1;  // where this can be read from, the looking is given up
+  std::string bundle = {};  // the folder of what is left at last; empty: share/tunectl
+  int end_fd = -1;          // where this can be read from, the looking is given up
 };
 
 // The digest of the newest snapshot of the host's daemon, without reading the file; empty if it is

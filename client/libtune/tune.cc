@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface: handles around a JobClient and its answers. No exception leaves.
-#include "tune/tune.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,39 +7,26 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <new>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "client/libtune/job_client.h"
-#include "client/libtune/program.h"
+#include "client/libtune/c_interface.h"
 #include "client/libtune/watch.h"
 
 using tune::library::Answer;
+using tune::library::Ask;
+using tune::library::Fail;
+using tune::library::Fill;
+using tune::library::Guarded;
 using tune::library::JobClient;
-using tune::library::KeptAnswer;
 using tune::library::MatchName;
 using tune::library::Misses;
 using tune::library::OpenOptions;
-using tune::library::Program;
 using tune::library::Question;
 using tune::library::QuestionKey;
 using tune::library::Watch;
-
-struct tune_client {
-  std::shared_ptr<const JobClient> client;
-};
-
-struct tune_program {
-  const Program parsed;
-};
-
-struct tune_answer {
-  std::shared_ptr<const KeptAnswer> kept;
-};
 
 struct tune_watch {
   std::shared_ptr<Watch> watch;
@@ -67,60 +52,9 @@ static_assert(TUNE_FAILED_PRECONDITION == static_cast<int>(absl::StatusCode::kFa
 static_assert(TUNE_MATCH_EXACT == static_cast<int>(tune::lookup::Match::kExact));
 static_assert(TUNE_MATCH_DEFAULT == static_cast<int>(tune::lookup::Match::kNone));
 
-tune_arg ArgOf(const Program::Arg& from) noexcept {
-  return {.kind = static_cast<tune_arg_kind>(from.kind),
-          .name = from.name.c_str(),
-          .dtype = from.dtype.c_str(),
-          .role = from.role.c_str(),
-          .count = from.count,
-          .value = from.value.data(),
-          .value_bytes = from.value.size(),
-          .buffer = from.buffer.c_str(),
-          .rank = from.dims.size(),
-          .dims = from.dims.data(),
-          .strides_bytes = from.strides_bytes.data(),
-          .box = from.box.data(),
-          .swizzle_bytes = from.swizzle_bytes,
-          .l2_promotion_bytes = from.l2_promotion_bytes};
-}
-
 thread_local std::string last_error;
 
-tune_status Fail(tune_status status, absl::string_view why) noexcept {
-  try {
-    last_error = std::string(why);
-  } catch (const std::exception&) {
-    last_error.clear();
-  }
-  return status;
-}
-
-tune_status Fail(const absl::Status& status) noexcept {
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kFailedPrecondition:
-      return Fail(static_cast<tune_status>(status.code()), status.message());
-    default:
-      return Fail(TUNE_INTERNAL, status.message());
-  }
-}
-
 const Answer& Of(const tune_answer* answer) { return answer->kept->answer; }
-
-// Runs what may throw.
-template <typename Body>
-tune_status Guarded(Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return Fail(TUNE_RESOURCE_EXHAUSTED, "there is no memory");
-  } catch (const std::exception& error) {
-    return Fail(TUNE_INTERNAL, error.what());
-  }
-}
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
@@ -140,7 +74,7 @@ absl::StatusOr<OpenOptions> WantedOf(const tune_options* options) {
       return absl::InvalidArgumentError("options have their size");
     std::memcpy(&plain, options, std::min<size_t>(options->size, sizeof(plain)));
   }
-  OpenOptions wanted{.address = TextOf(plain.address)};
+  OpenOptions wanted{.address = TextOf(plain.address), .bundle = TextOf(plain.bundle)};
   if (plain.snapshot != nullptr) wanted.snapshot = plain.snapshot;
   if (plain.record_misses != 0) wanted.record_misses = plain.record_misses > 0;
   ASSIGN_OR_RETURN(wanted.timeout,
@@ -148,22 +82,7 @@ absl::StatusOr<OpenOptions> WantedOf(const tune_options* options) {
   return wanted;
 }
 
-absl::Status CheckPlain(const tune_client* client, const tune_question* plain) {
-  if (client == nullptr) return absl::InvalidArgumentError("there is no client");
-  if (plain == nullptr || plain->size < sizeof(tune_question) || plain->kernel == nullptr) {
-    return absl::InvalidArgumentError("a question has its size and names a kernel");
-  }
-  if (plain->dim_count > kDimsMax || (plain->dim_count > 0 && plain->dims == nullptr)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a question has an array of at most ", kDimsMax, " dims"));
-  }
-  for (size_t i = 0; i < plain->dim_count; ++i) {
-    if (plain->dims[i].name == nullptr) return absl::InvalidArgumentError("a dim has no name");
-  }
-  return absl::OkStatus();
-}
-
-// REQUIRES: CheckPlain.
+// REQUIRES: CheckQuestion.
 QuestionKey KeyOf(const tune_question& plain) {
   const auto view = [](const char* text) { return absl::string_view(text == nullptr ? "" : text); };
   QuestionKey key(plain.kernel, view(plain.dtype), view(plain.device));
@@ -183,35 +102,11 @@ absl::StatusOr<Question> QuestionOf(const tune_question& plain) {
   return question;
 }
 
-absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
-                                                      const tune_question* plain) {
-  RETURN_IF_ERROR(CheckPlain(client, plain));
-  const QuestionKey key = KeyOf(*plain);
-  std::shared_ptr<const KeptAnswer> kept = client->client->Find(key.bytes());
-  if (kept == nullptr) {
-    ASSIGN_OR_RETURN(const Question question, QuestionOf(*plain));
-    ASSIGN_OR_RETURN(kept, client->client->Best(key.bytes(), question));
-  }
-  if (plain->require_exact != 0 && kept->answer.match != tune::lookup::Match::kExact) {
-    return absl::NotFoundError(absl::StrCat("no exact record: ", kept->answer.reason));
-  }
-  return kept;
-}
-
 // The question at `index` of an array whose elements have the size that the first one states: a
 // caller's may be larger than ours.
 const tune_question* QuestionAt(const tune_question* questions, size_t index) {
   const char* const begin = reinterpret_cast<const char*>(questions);
   return reinterpret_cast<const tune_question*>(begin + index * questions->size);
-}
-
-// For tune_free.
-char* Copy(absl::string_view data) {
-  char* copy = static_cast<char*>(std::malloc(data.size() + 1));
-  if (copy == nullptr) throw std::bad_alloc();
-  std::memcpy(copy, data.data(), data.size());
-  copy[data.size()] = '\0';
-  return copy;
 }
 
 const char* At(const std::vector<std::string>& texts, size_t index) {
@@ -245,6 +140,70 @@ size_t PlaceOf(const tune_answer& answer, const char* name) {
 }
 
 }  // namespace
+
+namespace tune::library {
+
+tune_status Fail(tune_status status, absl::string_view why) noexcept {
+  try {
+    last_error = std::string(why);
+  } catch (const std::exception&) {
+    last_error.clear();
+  }
+  return status;
+}
+
+tune_status Fail(const absl::Status& status) noexcept {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+      return Fail(static_cast<tune_status>(status.code()), status.message());
+    default:
+      return Fail(TUNE_INTERNAL, status.message());
+  }
+}
+
+char* Copy(absl::string_view data) {
+  char* copy = static_cast<char*>(std::malloc(data.size() + 1));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, data.data(), data.size());
+  copy[data.size()] = '\0';
+  return copy;
+}
+
+absl::Status CheckQuestion(const tune_client* client, const tune_question* plain) {
+  if (client == nullptr) return absl::InvalidArgumentError("there is no client");
+  if (plain == nullptr || plain->size < sizeof(tune_question) || plain->kernel == nullptr) {
+    return absl::InvalidArgumentError("a question has its size and names a kernel");
+  }
+  if (plain->dim_count > kDimsMax || (plain->dim_count > 0 && plain->dims == nullptr)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a question has an array of at most ", kDimsMax, " dims"));
+  }
+  for (size_t i = 0; i < plain->dim_count; ++i) {
+    if (plain->dims[i].name == nullptr) return absl::InvalidArgumentError("a dim has no name");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const KeptAnswer>> Ask(const tune_client* client,
+                                                      const tune_question* plain) {
+  RETURN_IF_ERROR(CheckQuestion(client, plain));
+  const QuestionKey key = KeyOf(*plain);
+  std::shared_ptr<const KeptAnswer> kept = client->client->Find(key.bytes());
+  if (kept == nullptr) {
+    ASSIGN_OR_RETURN(const Question question, QuestionOf(*plain));
+    ASSIGN_OR_RETURN(kept, client->client->Best(key.bytes(), question));
+  }
+  if (plain->require_exact != 0 && kept->answer.match != tune::lookup::Match::kExact) {
+    return absl::NotFoundError(absl::StrCat("no exact record: ", kept->answer.reason));
+  }
+  return kept;
+}
+
+}  // namespace tune::library
 
 uint32_t tune_abi_version(void) { return TUNE_ABI_VERSION; }
 
@@ -323,20 +282,6 @@ tune_status tune_best_batch(const tune_client* client, const tune_question* ques
       made.push_back(std::make_unique<tune_answer>(tune_answer{*std::move(found)}));
     }
     for (size_t i = 0; i < count; ++i) answers[i] = made[i].release();
-    return TUNE_OK;
-  });
-}
-
-tune_status tune_explain(const tune_client* client, const tune_question* question, size_t most,
-                         char** text) {
-  return Guarded([&] {
-    if (text == nullptr) return Fail(TUNE_INVALID_ARGUMENT, "there is no place for a text");
-    *text = nullptr;
-    const auto answer = Ask(client, question);
-    if (!answer.ok()) return Fail(answer.status());
-    const auto* snapshot = client->client->snapshot();
-    const Answer& kept = (*answer)->answer;
-    *text = Copy(snapshot == nullptr ? kept.reason : tune::library::Explain(*snapshot, kept, most));
     return TUNE_OK;
   });
 }
@@ -460,6 +405,7 @@ const char* tune_answer_text(const tune_answer* answer, const char* param, const
 const char* tune_answer_kernel(const tune_answer* answer) { return Of(answer).kernel.c_str(); }
 const char* tune_answer_device(const tune_answer* answer) { return Of(answer).device.c_str(); }
 const char* tune_answer_target(const tune_answer* answer) { return Of(answer).target.c_str(); }
+const char* tune_answer_driver(const tune_answer* answer) { return Of(answer).driver.c_str(); }
 const char* tune_answer_dtype(const tune_answer* answer) { return Of(answer).dtype.c_str(); }
 size_t tune_answer_dim_count(const tune_answer* answer) { return Of(answer).dims.size(); }
 
@@ -489,88 +435,47 @@ void tune_answer_expectation(const tune_answer* answer, tune_expectation* expect
   *expectation = {static_cast<tune_basis>(from.basis), from.loss, from.loss_low, from.loss_high};
 }
 
+const char* tune_answer_expected(const tune_answer* answer) {
+  return answer->kept->expected.c_str();
+}
+int tune_answer_is_chosen(const tune_answer* answer) {
+  return Of(answer).expectation.chosen_between ? 1 : 0;
+}
+
+tune_status tune_answer_neighbour(const tune_answer* answer, size_t index,
+                                  tune_neighbour* neighbour) {
+  const auto& neighbours = Of(answer).expectation.neighbours;
+  if (index >= neighbours.size()) return Fail(TUNE_NOT_FOUND, "there is no such neighbour");
+  const auto& [dims, weight, loss] = neighbours[index];
+  if (Fill(tune_neighbour{0, weight, loss, dims.size()}, neighbour)) return TUNE_OK;
+  return Fail(TUNE_INVALID_ARGUMENT, "a neighbour has its size");
+}
+
+tune_status tune_answer_neighbour_dim(const tune_answer* answer, size_t index, size_t dim,
+                                      tune_dim* value) {
+  const auto& neighbours = Of(answer).expectation.neighbours;
+  if (index >= neighbours.size() || dim >= neighbours[index].dims.size() || value == nullptr) {
+    return Fail(TUNE_NOT_FOUND, "there is no such dim");
+  }
+  *value = {neighbours[index].dims[dim].first.c_str(), neighbours[index].dims[dim].second};
+  return TUNE_OK;
+}
+
+tune_status tune_answer_launch(const tune_answer* answer, size_t index, tune_launch* launch) {
+  const auto& launches = Of(answer).launches;
+  if (index >= launches.size()) return Fail(TUNE_NOT_FOUND, "there is no such launch");
+  const tune::LaunchPlan& from = launches[index];
+  tune_launch to = {.shared_bytes = static_cast<uint32_t>(from.shared_bytes)};
+  for (size_t axis = 0; axis < from.grid.size(); ++axis) {
+    to.grid[axis] = static_cast<uint32_t>(from.grid[axis]);
+    to.block[axis] = static_cast<uint32_t>(from.block[axis]);
+    to.cluster[axis] = static_cast<uint32_t>(from.cluster[axis]);
+  }
+  if (Fill(to, launch)) return TUNE_OK;
+  return Fail(TUNE_INVALID_ARGUMENT, "a launch has its size");
+}
+
 const char* tune_answer_snapshot(const tune_answer* answer) { return Of(answer).snapshot.c_str(); }
 const char* tune_answer_source(const tune_answer* answer) { return Of(answer).source.c_str(); }
-
-tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
-                          size_t* bytes) {
-  return Guarded([&] {
-    if (client == nullptr || digest == nullptr || data == nullptr || bytes == nullptr) {
-      return Fail(TUNE_INVALID_ARGUMENT, "a client, a digest, and places for what comes");
-    }
-    *data = nullptr;
-    *bytes = 0;
-    const auto file = client->client->Artifact(digest);
-    if (!file.ok()) return Fail(file.status());
-    *data = Copy(*file);
-    *bytes = file->size();
-    return TUNE_OK;
-  });
-}
-
-tune_status tune_program_open(const tune_client* client, const char* digest,
-                              tune_program** program) {
-  return Guarded([&] {
-    if (client == nullptr || digest == nullptr || program == nullptr) {
-      return Fail(TUNE_INVALID_ARGUMENT, "a client, a digest, and a place for the program");
-    }
-    *program = nullptr;
-    const auto file = client->client->Artifact(digest);
-    if (!file.ok()) return Fail(file.status());
-    auto parsed = tune::library::ParseProgram(*file);
-    if (!parsed.ok()) return Fail(parsed.status());
-    *program = new tune_program{*std::move(parsed)};
-    return TUNE_OK;
-  });
-}
-
-void tune_program_close(tune_program* program) { delete program; }
-
-tune_status tune_program_step(const tune_program* program, size_t index, tune_step* step) {
-  const Program& parsed = program->parsed;
-  if (index >= parsed.steps.size()) return Fail(TUNE_NOT_FOUND, "no such step");
-  const Program::Step& from = parsed.steps[index];
-  const std::string& binary = parsed.binaries[from.unit];
-  *step = {.entry = from.entry.c_str(), .binary = binary.c_str(), .binary_bytes = binary.size()};
-  std::copy(from.grid.begin(), from.grid.end(), step->grid);
-  std::copy(from.block.begin(), from.block.end(), step->block);
-  std::copy(from.cluster.begin(), from.cluster.end(), step->cluster);
-  step->shared_bytes = from.shared_bytes;
-  step->cooperative = from.cooperative ? 1 : 0;
-  step->programmatic_dependent_launch = from.programmatic_dependent_launch ? 1 : 0;
-  step->resident = from.resident ? 1 : 0;
-  step->arg_count = from.args.size();
-  step->zero_count = from.zero.size();
-  return TUNE_OK;
-}
-
-tune_status tune_program_arg(const tune_program* program, size_t step, size_t index,
-                             tune_arg* arg) {
-  const auto& steps = program->parsed.steps;
-  if (step >= steps.size() || index >= steps[step].args.size()) {
-    return Fail(TUNE_NOT_FOUND, "no such arg");
-  }
-  *arg = ArgOf(steps[step].args[index]);
-  return TUNE_OK;
-}
-
-tune_status tune_program_zero(const tune_program* program, size_t step, size_t index,
-                              tune_arg* arg) {
-  const auto& steps = program->parsed.steps;
-  if (step >= steps.size() || index >= steps[step].zero.size()) {
-    return Fail(TUNE_NOT_FOUND, "no such buffer");
-  }
-  *arg = ArgOf(steps[step].zero[index]);
-  return TUNE_OK;
-}
-
-tune_status tune_program_symbol(const tune_program* program, size_t index, tune_symbol* symbol) {
-  const Program& parsed = program->parsed;
-  if (index >= parsed.symbols.size()) return Fail(TUNE_NOT_FOUND, "no such symbol");
-  const Program::Symbol& from = parsed.symbols[index];
-  const std::string& binary = parsed.binaries[from.unit];
-  *symbol = {from.variable.c_str(), binary.c_str(), binary.size(), ArgOf(from.buffer)};
-  return TUNE_OK;
-}
 
 void tune_free(void* memory) { std::free(memory); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells a job that something better exists than what it was answered, and takes it when the job
-// says so. The Python package has the same rule (client/python/src/tunectl/_watch.py).
+// says so.
 #pragma once
 
 #include <chrono>

@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 /* Grows when a function or a field is added. Existing ones do not change. */
-#define TUNE_ABI_VERSION 2
+#define TUNE_ABI_VERSION 3
 /* The TUNE_ABI_VERSION of the loaded library. */
 TUNE_API uint32_t tune_abi_version(void);
 
@@ -82,6 +82,9 @@ typedef struct tune_options {
   /* Whether to report untuned problems to the daemon (see "Misses"). 1: yes. -1: no. 0: if
    * TUNE_RECORD_MISSES is 1. */
   int record_misses;
+  /* The folder of the last source of answers: its snapshot.json, else its *.records.json.gz. NULL:
+   * share/tunectl of the install. */
+  const char* bundle;
 } tune_options;
 
 /* Finds a snapshot: a file, else the node's cache, else the daemon's, else the one beside the
@@ -120,7 +123,22 @@ typedef struct tune_question {
   int require_exact; /* not 0: TUNE_NOT_FOUND unless this very problem was tuned on this device */
 } tune_question;
 
+/* A device of this process. The texts live until the thread's next call. */
+typedef struct tune_device {
+  uint32_t size;      /* sizeof(tune_device) of the caller */
+  const char* id;     /* "cuda:0", "cpu" */
+  const char* name;   /* "NVIDIA H200", "cpu:AMD EPYC 9654" */
+  const char* target; /* "sm_90a", "cpu"; "": not known */
+  const char* driver; /* its version, the system's for the CPU; "": not known */
+  int64_t sm_count;   /* multiprocessors, or processors that this process may use; 0: not known */
+} tune_device;
+/* The first is the device of a question that names none: the GPU of the thread's current context,
+ * else the first that CUDA_VISIBLE_DEVICES leaves; the CPU is the last. TUNE_NOT_FOUND: beyond the
+ * last. */
+TUNE_API tune_status tune_local_device(size_t index, tune_device* device);
+
 typedef struct tune_answer tune_answer;
+struct tune_param; /* see "An answer" */
 
 /* Gives the best known config of a kernel for a problem. TUNE_INVALID_ARGUMENT: the kernel has no
  * such dim or dtype, or a value is out of its bounds. TUNE_NOT_FOUND: require_exact is set and
@@ -141,6 +159,27 @@ TUNE_API tune_status tune_best_batch(const tune_client* client, const tune_quest
  * records that are most like it. */
 TUNE_API tune_status tune_explain(const tune_client* client, const tune_question* question,
                                   size_t most, char** text);
+/* Explains an answer as a JSON object: "text", and "candidates", a list of the records. Each has "record",
+ * its number; "answers" and "config_is_valid", booleans; and "fields", a list of objects with the
+ * texts "name", "rule", "asked", "there" (null if the record lacks the field) and "verdict". For
+ * tune_free. */
+TUNE_API tune_status tune_explain_json(const tune_client* client, const tune_question* question,
+                                       size_t most, char** json);
+
+/* ---- A kernel ---- */
+
+/* The kernel as the snapshot's file describes it (docs/snapshots.md of the project), a JSON object:
+ * its dims, and the args that a launch takes, with their shapes and dtypes as expressions. For
+ * tune_free. TUNE_NOT_FOUND: the snapshot has no such kernel. */
+TUNE_API tune_status tune_kernel_json(const tune_client* client, const char* kernel, char** json);
+/* Evaluates an expression of a kernel's spec, such as an axis of an arg's shape. It may use the
+ * dims and the dtype of `problem`, which are taken as they are, without defaults or bounds; the
+ * target ("sm_90a"; NULL: the CPU's); and the spec's lets that depend on these alone. `value` has no
+ * name, and its text lives until the thread's next call. TUNE_INVALID_ARGUMENT: the expression
+ * cannot be evaluated. TUNE_NOT_FOUND: no such kernel. */
+TUNE_API tune_status tune_evaluate(const tune_client* client, const tune_question* problem,
+                                   const char* target, const char* expression,
+                                   struct tune_param* value);
 
 /* ---- Misses ---- */
 
@@ -229,6 +268,8 @@ TUNE_API const char* tune_answer_text(const tune_answer* answer, const char* par
 TUNE_API const char* tune_answer_kernel(const tune_answer* answer);
 TUNE_API const char* tune_answer_device(const tune_answer* answer); /* its name */
 TUNE_API const char* tune_answer_target(const tune_answer* answer); /* "sm_90a", "cpu" */
+/* The version of the device's driver; "": not known, as for a device of another host. */
+TUNE_API const char* tune_answer_driver(const tune_answer* answer);
 TUNE_API const char* tune_answer_dtype(const tune_answer* answer);
 TUNE_API size_t tune_answer_dim_count(const tune_answer* answer);
 TUNE_API tune_status tune_answer_dim(const tune_answer* answer, size_t index, tune_dim* dim);
@@ -259,6 +300,34 @@ typedef struct tune_expectation {
   double loss_high;
 } tune_expectation;
 TUNE_API void tune_answer_expectation(const tune_answer* answer, tune_expectation* expectation);
+/* The expectation in words, one sentence. */
+TUNE_API const char* tune_answer_expected(const tune_answer* answer);
+/* Not 0: the config was chosen from whole sweeps of other shapes. */
+TUNE_API int tune_answer_is_chosen(const tune_answer* answer);
+/* A tuned shape that the expectation rests on, the one with the most weight first. */
+typedef struct tune_neighbour {
+  uint32_t size;    /* sizeof(tune_neighbour) of the caller */
+  double weight;    /* all are 1 together */
+  double loss;      /* of the config there, as a share */
+  size_t dim_count; /* of those that may differ */
+} tune_neighbour;
+/* TUNE_NOT_FOUND: beyond the last. */
+TUNE_API tune_status tune_answer_neighbour(const tune_answer* answer, size_t index,
+                                           tune_neighbour* neighbour);
+TUNE_API tune_status tune_answer_neighbour_dim(const tune_answer* answer, size_t index, size_t dim,
+                                               tune_dim* value);
+/* The geometry of a launch. */
+typedef struct tune_launch {
+  uint32_t size; /* sizeof(tune_launch) of the caller */
+  uint32_t shared_bytes;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t cluster[3];
+} tune_launch;
+/* What the config launches for the problem, in the order it runs. TUNE_NOT_FOUND: beyond the last;
+ * there is none if only the compiler knows. */
+TUNE_API tune_status tune_answer_launch(const tune_answer* answer, size_t index,
+                                        tune_launch* launch);
 /* The digest and the source of the client's snapshot. */
 TUNE_API const char* tune_answer_snapshot(const tune_answer* answer);
 TUNE_API const char* tune_answer_source(const tune_answer* answer);
@@ -268,8 +337,9 @@ TUNE_API const char* tune_answer_source(const tune_answer* answer);
 /* Gets the file of an artifact (docs/artifacts.md), its launch facts and its binaries, from the
  * folder beside the snapshot's file, the node's cache, or the daemon, within the deadline. It is
  * native code, so it is taken only from places where no user but this one, root and
- * TUNE_DAEMON_USER can write, and its bytes must have the digest. TUNE_NOT_FOUND: no source has
- * it. `data` is for tune_free. */
+ * TUNE_DAEMON_USER can write, and its bytes must have the digest. A daemon that did not give one is
+ * not asked again for a minute; a forked child of the process that opened the client asks no daemon.
+ * TUNE_NOT_FOUND: no source has it. `data` is for tune_free. */
 TUNE_API tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
                                    size_t* bytes);
 

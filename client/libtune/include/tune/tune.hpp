@@ -87,6 +87,7 @@ struct Options {
   std::string address;                     // empty: TUNE_ADDRESS's
   double deadline = 0;                     // in seconds; 0: 0.25; negative: no daemon is asked
   std::optional<bool> record_misses = {};  // nullopt: if TUNE_RECORD_MISSES is 1
+  std::string bundle = {};                 // empty: share/tunectl of the install
 };
 
 struct Question {
@@ -113,6 +114,7 @@ class Client {
     plain.address = options.address.empty() ? nullptr : options.address.c_str();
     plain.deadline = options.deadline;
     if (options.record_misses.has_value()) plain.record_misses = *options.record_misses ? 1 : -1;
+    if (!options.bundle.empty()) plain.bundle = options.bundle.c_str();
     tune_client* client = nullptr;
     Check(tune_open(&plain, &client));
     return Client(client);
