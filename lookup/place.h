@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resolves the device of a query that names no device of this host, by the devices that the records
-// know. The Python package has the same rule (client/python/src/tunectl/_resolve.py); both are
-// tested against tests/data/lookup_cases.json.
+// know. tests/data/lookup_cases.json has cases.
 #pragma once
 
 #include <cstdint>

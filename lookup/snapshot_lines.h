@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A snapshot's file by its lines: a daemon writes each kernel, record and grid on one that begins
-// with the kernel's name, so what is about one kernel can be read alone. The Python package does
-// the same (client/python/src/tunectl/_snapshot.py).
+// with the kernel's name, so what is about one kernel can be read alone.
 #pragma once
 
 #include <map>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that processes of a user on a node share: written whole, checked when read. The Python
-// package reads and writes the same ones (client/python/src/tunectl/_sources.py).
+// Files that processes of a user on a node share: written whole, checked when read.
 #pragma once
 
 #include <cstdint>

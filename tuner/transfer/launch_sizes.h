@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many blocks a kernel's configs have at a problem: from the texts of its launches, without the
-// rest of its spec. The Python package has the same (client/python/src/tunectl/_launch_sizes.py).
+// rest of its spec.
 #pragma once
 
 #include <cstdint>

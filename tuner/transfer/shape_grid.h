@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicts the config for a shape that was never tuned, and its expected loss, from whole sweeps of
-// other shapes. docs/lookup.md describes the model. The Python package has the same model
-// (client/python/src/tunectl/_grid.py), tested against tests/data/grid_cases.json.
+// other shapes. docs/lookup.md describes the model.
 #pragma once
 
 #include <cstdint>

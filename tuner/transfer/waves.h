@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the blocks of a launch fill a GPU: how many of them a multiprocessor holds at a time, and
-// what it costs that they come in waves. docs/lookup.md has the formulas; the Python package
-// computes Stretch alike (client/python/src/tunectl/_waves.py).
+// what it costs that they come in waves. docs/lookup.md has the formulas.
 #pragma once
 
 #include <cstdint>
