@@ -191,11 +191,9 @@ class FaultTrials:
 
     def beside(self, kind, rounds):
         """Starts beside one fault: some that pin the snapshot, some for which it has gone stale, so that they ask."""
-        from tunectl import _sources
-
         address, there, environ = kind
         row = {"pinned": [], "stale": [], "wrong": 0, "exceptions": []}
-        _sources.NodeCache(f"{self.folder}/cache", address).keep(self.digest, self.data, newest=True)
+        self.kit.put_in_cache(self.data, address)
         for latest in (self.folder / "cache/snapshots").glob("latest-*"):
             os.utime(latest, (1, 1))  # too old to be taken unasked
         os.environ.update(environ)

@@ -327,13 +327,11 @@ def python(bench):
     """Processor times of the Python package, best of several repeats, each beside its bound."""
     import kit
     import tunectl
-    from tunectl import _sources
 
     folder, data = bench.folder / "python", snapshot()
-    digest = kit.digest_of(data)
     os.environ.update({"TUNE_STATE_DIR": f"{folder}/state", "TUNE_CACHE_DIR": f"{folder}/cache",
                        "TUNE_ADDRESS": f"unix:{folder}/none.sock"})
-    _sources.NodeCache(f"{folder}/cache", "").keep(digest, data, newest=False)
+    digest = kit.put_in_cache(data)
     tunectl.open(digest)
     question = {"n": 4096, "mode": 0, "device": kit.H200}
 

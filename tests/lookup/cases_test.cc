@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The look-up rule by a table of cases, which the Python package answers from, too
-// (tests/client/python/lookup_test.py): what both must say alike.
+// The look-up rule by a table of cases.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -6,13 +6,12 @@ import os
 import pathlib
 import socket
 import subprocess
-import time
 import unittest
 import unittest.mock
 
 import daemon_kit
 import tunectl
-from tunectl import _daemon, _device
+from tunectl import _device
 
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
@@ -119,9 +118,11 @@ class AccessTest(daemon_kit.DaemonTest):
             fetched = tunectl.open("latest", deadline=30)
             self.assertEqual((fetched.source, fetched.digest), ("daemon", client.digest), "without gRPC in Python")
             os.environ["TUNE_TOKEN_FILE"] = alice
-            (note,) = _daemon.record_misses(self.port, [{"kernel_name": "alice/saxpy", "dims": {"n": 4097}, "dtype": "f32",
-                                                         "device": "cpu"}], time.monotonic() + 30)
-            self.assertRegex(note, r"^sweep \d+, queued$")
+            missing = tunectl.open(deadline=30, record_misses=True)
+            tunectl.best("alice/saxpy", n=4097, device="cpu")
+            self.assertTrue(missing.misses.wait(30))
+            note = missing.misses.notes[-1]
+            self.assertRegex(note, r": sweep \d+, queued$")
             (missed,) = json.loads(self.tunectl("job", "list", "--unfinished", "--json").stdout)["jobs"]
             self.assertTrue(missed["subject"].startswith("alice/saxpy n=4097 "), missed)
             self.tunectl("job", "cancel", missed["id"])
@@ -161,7 +162,8 @@ class AccessTest(daemon_kit.DaemonTest):
         done = tunectl.wait(submit(20), timeout=180)
         self.assertEqual(done["kernel_name"], "carol/scaled-0123")
         self.assertTrue(done["result"], done["message"])
-        with unittest.mock.patch.object(_device, "local_devices", lambda: (_device._cpu(),)):
+        cpu = [_device.local_devices()[-1]]
+        with unittest.mock.patch.object(_device, "_of_torch", lambda: cpu):
             for names in ({"scaled-0123": "carol/scaled-0123"}, {}):
                 with unittest.mock.patch.object(_service, "_names", names), tunectl.pin("latest", deadline=30):
                     found = _service.find_record("scaled-0123")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which devices this process has: by the driver's management library, on a host that has none."""
+import ast
 import os
 import pathlib
 import subprocess
@@ -9,7 +10,7 @@ import types
 import unittest
 import unittest.mock
 
-import kit  # noqa: F401  # puts the package on the path
+import kit
 from tunectl import _device
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -21,28 +22,18 @@ class Visible(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="tune-")
         cls.addClassCleanup(folder.cleanup)
-        library = pathlib.Path(folder.name) / "libnvidia-ml.so.1"
-        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, HERE / "fake_nvml.c"], check=True)
-        version = pathlib.Path(folder.name) / "version"
-        version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun\n")
-        real = _device.ctypes.CDLL
-        for patch in (unittest.mock.patch.object(_device, "_DRIVER_VERSION", str(version)),
-                      unittest.mock.patch.object(_device.ctypes, "CDLL", lambda name: real(
-                          str(library) if "nvidia-ml" in name else name))):
-            patch.start()
-            cls.addClassCleanup(patch.stop)
-
-    def setUp(self):
-        for cached in (_device._driver, _device._without_torch):
-            cached.cache_clear()
-            self.addCleanup(cached.cache_clear)
+        cls.folder = pathlib.Path(folder.name)
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", cls.folder / "libnvidia-ml.so.1", HERE / "fake_nvml.c"],
+                       check=True)
 
     def names(self, visible=None, alike="0"):
-        more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-        with unittest.mock.patch.dict(os.environ, FAKE_NVML_ALIKE=alike, **more):
-            if visible is None:
-                os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-            return [(one.id, one.name, one.target) for one in _device._of_nvml()]
+        """What libtune finds in a process of its own: it looks once."""
+        env = {**os.environ, "FAKE_NVML_ALIKE": alike, "LD_LIBRARY_PATH": str(self.folder), "PYTHONPATH": str(kit.PACKAGE)}
+        env.pop("CUDA_VISIBLE_DEVICES", None)
+        env |= {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+        code = "from tunectl import _device; print([one[:] for one in _device.local_devices()[:-1]])"
+        return ast.literal_eval(subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True,
+                                               text=True).stdout)
 
     def test_the_gpus_that_the_environment_leaves(self):
         h200, a100 = ("NVIDIA H200", "sm_90a"), ("NVIDIA A100", "sm_80")
@@ -69,14 +60,15 @@ class Visible(unittest.TestCase):
                                      device_count=refuse, get_device_name=refuse, get_device_capability=refuse,
                                      get_device_properties=refuse)
         with unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(cuda=cuda)):
-            with unittest.mock.patch.dict(os.environ, FAKE_NVML_ALIKE="0"):
-                os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-                self.assertEqual([one.name for one in _device.local_devices()][:2], ["NVIDIA H200", "NVIDIA A100"])
+            self.assertEqual(_device.asked_for("cuda:1"), "cuda:1", "libtune knows what that is")
+            self.assertEqual(_device.local_devices()[-1].id, "cpu")
             cuda.is_initialized = lambda: True
             cuda.current_device, cuda.device_count = lambda: 1, lambda: 2
-            cuda.get_device_name, cuda.get_device_capability = lambda i: f"GPU {i}", lambda i: (9, 0)
-            cuda.get_device_properties = lambda i: types.SimpleNamespace(multi_processor_count=132)
+            cuda.get_device_name = lambda i: f"GPU {i}"
             self.assertEqual([one.name for one in _device.local_devices()][:2], ["GPU 1", "GPU 0"])
+            for asked, name in ((None, "GPU 1"), ("cuda", "GPU 1"), ("cuda:0", "GPU 0"), (1, "GPU 1"), ("cpu", "cpu"),
+                                ("NVIDIA H200", "NVIDIA H200")):
+                self.assertEqual(_device.asked_for(asked), name)
 
 
 if __name__ == "__main__":

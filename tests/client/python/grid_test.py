@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice between tuned shapes, by the cases that the daemon's own test reads, and what answers say of it."""
+"""What answers say of the choice between tuned shapes, and a watch for something better."""
 import json
 import os
 import unittest
@@ -7,14 +7,9 @@ import unittest.mock
 
 import kit
 import tunectl
-from tunectl import _sources, _watch
-from tunectl._answer import Answer
-from tunectl._expression import Expression
-from tunectl._grid import Expectation, Grid
-from tunectl._launch_sizes import LaunchSizes
+from tunectl import _client
 from tunectl._watch import Watch
 
-CASES = json.loads((kit.ROOT / "tests/data/grid_cases.json").read_text())
 FAST, SLOW = {"THREADS": 64, "PATH": "mma"}, {"THREADS": 128, "PATH": "mma"}
 
 
@@ -30,32 +25,6 @@ def grid(device=kit.H200, **shapes):
 def snapshot(records, grids, number=7):
     text = kit.snapshot_bytes(records, number).decode().rstrip()
     return (text[:-1] + ', "grids": ' + json.dumps(grids) + "}\n").encode()
-
-
-class Choice(unittest.TestCase):
-    def test_every_case(self):
-        for case in CASES:
-            known = Grid(case["grid"])
-            for asked in case["questions"]:
-                with self.subTest(asked):
-                    blocks = asked.get("blocks", {})
-                    config, expected = known.choose(dict(zip(case["axes"], asked["dims"])),
-                                                    lambda one: one["NAME"] not in asked["refuse"],  # noqa: B023
-                                                    lambda one: blocks.get(one["NAME"], 0))  # noqa: B023
-                    self.assertEqual(config["NAME"], asked["config"])
-                    self.assertAlmostEqual(expected.loss, asked["loss"], 9)
-                    self.assertAlmostEqual(expected.loss_low, asked["loss_low"], 9)
-                    self.assertAlmostEqual(expected.loss_high, asked["loss_high"], 9)
-
-
-class Blocks(unittest.TestCase):
-    def test_every_case(self):
-        for case in json.loads((kit.ROOT / "tests/data/launch_size_cases.json").read_text()):
-            sizes = LaunchSizes(case, case["scope"], Expression)
-            for _ in range(2):  # worked out, then known
-                for asked in case["configs"]:
-                    with self.subTest(case["what"], config=asked["config"]):
-                        self.assertEqual(sizes.blocks(asked["config"]), asked["blocks"])
 
 
 class Answers(kit.PackageTest):
@@ -162,11 +131,11 @@ class Watching(kit.PackageTest):
 
     def test_a_job_that_began_without_a_snapshot_finds_the_first(self):
         client = tunectl.open()
-        self.assertEqual(client.digest, "")
-        data = kit.snapshot_bytes([kit.record(1)])
-        cache = _sources.NodeCache(os.environ["TUNE_CACHE_DIR"], client._address)
-        cache.keep(kit.digest_of(data), data, newest=True)
-        self.assertEqual(client.newer_than("").digest, kit.digest_of(data))
+        self.assertEqual((client.digest, tunectl.best("scale", n=4096, device=kit.H200).match), ("", "default"))
+        with tunectl.watch(every=3600) as watch:
+            digest = kit.put_in_cache(kit.snapshot_bytes([kit.record(1)]))
+            self.assertEqual([one.after.match for one in watch.look()], ["exact"])
+            self.assertEqual(watch.digest, digest)
 
     def test_what_the_package_brings_is_not_newer_than_what_a_job_has(self):
         bundled = self.path / "bundled/snapshot.json"
@@ -175,11 +144,12 @@ class Watching(kit.PackageTest):
         pinned = self.path / "pinned.json"
         pinned.write_bytes(kit.snapshot_bytes([kit.record(1, n=1024)]))
         os.environ["TUNE_SNAPSHOT"] = str(pinned)
-        client = tunectl.open()
-        with unittest.mock.patch.object(_sources, "_bundled_folder", lambda: str(bundled.parent)):
+        with unittest.mock.patch.object(_client, "bundled_folder", lambda: str(bundled.parent)):
             self.assertEqual(tunectl.open("latest").source, "bundled")
-            self.assertIsNone(client.newer_than(client.digest))
-            self.assertIsNone(client.newer_than(""))
+            tunectl.open()
+            self.assertEqual(tunectl.best("scale", n=4096, device=kit.H200).match, "nearest")
+            with tunectl.watch(every=3600) as watch:
+                self.assertEqual(watch.look(), ())
 
     def look(self, records, newer, question=None, kernels=(kit.KERNEL,), newer_kernels=(kit.KERNEL,)):
         """What of two questions is better in a newer snapshot."""
@@ -201,12 +171,14 @@ class Watching(kit.PackageTest):
         self.assertEqual(nearest, [("scale", "nearest", "nearest")], "nothing is known of either's loss")
 
     def test_a_nearest_config_that_is_expected_to_lose_more_is_not_better(self):
-        def answer(config, record, loss):
-            return Answer(config, "nearest", "", kernel="scale", record=kit.record(record),
-                          expectation=Expectation("neighbours", loss=loss))
-
-        self.assertTrue(_watch._is_better(answer(SLOW, 1, 0.1), answer(FAST, 2, 0.1)))
-        self.assertFalse(_watch._is_better(answer(SLOW, 1, 0.1), answer(FAST, 2, 0.2)))
+        for loss, better in ((900, 0), (0, 1)):
+            self.put(snapshot((kit.record(1, n=1024, config=SLOW),), (grid(n1024=[[1, 0]], n16384=[[1, 0]]),)))
+            tunectl.open()
+            before = tunectl.best("scale", n=4096, device=kit.H200)
+            with tunectl.watch(every=3600) as watch:
+                newer = grid(n1024=[[0, 0], [1, 9000]], n16384=[[0, loss], [1, 0]])
+                self.put(snapshot((kit.record(2, n=1024, config=FAST),), (newer,), 8))
+                self.assertEqual((dict(before), len(watch.look())), (SLOW, better))
 
     def test_a_spec_that_has_changed_does_not_end_the_look(self):
         other = {**kit.KERNEL, "name": "other"}

@@ -16,7 +16,7 @@ sys.path.insert(0, str(PACKAGE))
 
 H200 = "NVIDIA H200"
 # Where the build is; all else of the environment is the test's own.
-KEPT = ("TUNE_BIN", "TUNE_PROTO_SET", "TUNE_LAUNCH_LIBRARY")
+KEPT = ("TUNE_BIN", "TUNE_LIBRARY", "TUNE_PROTO_SET", "TUNE_LAUNCH_LIBRARY")
 TARGETS = {
     "cpu": {"is_host": True, "sm": 0, "sm_count": 1, "max_threads_per_block": 1024, "max_shared_bytes": 1 << 20},
     "sm_90a": {"is_host": False, "sm": 90, "sm_count": 132, "max_threads_per_block": 1024,
@@ -78,6 +78,16 @@ def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def put_in_cache(data, address=None):
+    """Into the node's cache, as the newest of a daemon. Returns the digest."""
+    folder = pathlib.Path(os.environ["TUNE_CACHE_DIR"]) / "snapshots"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / (digest_of(data).replace(":", "-") + ".json")).write_bytes(data)
+    of_daemon = hashlib.sha256((address or os.environ["TUNE_ADDRESS"]).encode()).hexdigest()[:16]
+    (folder / f"latest-{of_daemon}").write_text(digest_of(data) + "\n")
+    return digest_of(data)
+
+
 class PackageTest(unittest.TestCase):
     """A process state, a folder and an environment of its own."""
 
@@ -96,10 +106,10 @@ class PackageTest(unittest.TestCase):
             if name.startswith("TUNE_") and name not in KEPT or name == "WORLD_SIZE":
                 del os.environ[name]
         os.environ.update(self.environment())
-        from tunectl import _client, _sources
+        from tunectl import _client
 
         # What the package brings answers nobody here: the tests say what there is.
-        patched = unittest.mock.patch.object(_sources, "_bundled_folder", lambda: str(self.path / "no bundle"))
+        patched = unittest.mock.patch.object(_client, "bundled_folder", lambda: str(self.path / "no bundle"))
         patched.start()
         self.addCleanup(patched.stop)
 

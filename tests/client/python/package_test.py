@@ -15,7 +15,7 @@ import kit
 ASK = """import tunectl
 tuned = tunectl.best("scale", n=4096, device="NVIDIA H200")
 print(tunectl.__file__, tuned.match, tuned["THREADS"])
-from tunectl import _fetch, _launch_cuda, _torch_op, triton
+from tunectl import _launch_cuda, _libtune, _torch_op, triton
 """
 
 

@@ -41,8 +41,7 @@ LaunchSizes SizesOf(const Json& json) {
   return LaunchSizes(std::make_shared<LaunchForm>(lets, steps), std::move(scope));
 }
 
-// The cases that the Python package answers, too (tests/client/python/grid_test.py).
-TEST(LaunchSizesTest, AnswersTheCasesThatPythonAnswers) {
+TEST(LaunchSizesTest, AnswersTheCasesOfTheTable) {
   std::ifstream in(std::string(TUNE_PROJECT_DIR) + "/tests/data/launch_size_cases.json");
   const Json cases = Json::parse(in);
   ASSERT_GE(cases.size(), 5);

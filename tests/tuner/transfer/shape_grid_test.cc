@@ -227,8 +227,7 @@ ShapeGrid GridOf(const Json& json) {
                        json.value("multiprocessors", int64_t{0}));
 }
 
-// The cases that the Python package answers, too (tests/client/python/grid_test.py).
-TEST(ShapeGridTest, AnswersTheCasesThatPythonAnswers) {
+TEST(ShapeGridTest, AnswersTheCasesOfTheTable) {
   std::ifstream in(std::string(TUNE_PROJECT_DIR) + "/tests/data/grid_cases.json");
   const Json cases = Json::parse(in);
   ASSERT_GE(cases.size(), 3);

@@ -159,10 +159,10 @@ TUNE_API tune_status tune_best_batch(const tune_client* client, const tune_quest
  * records that are most like it. */
 TUNE_API tune_status tune_explain(const tune_client* client, const tune_question* question,
                                   size_t most, char** text);
-/* Explains an answer as a JSON object: "text", and "candidates", a list of the records. Each has "record",
- * its number; "answers" and "config_is_valid", booleans; and "fields", a list of objects with the
- * texts "name", "rule", "asked", "there" (null if the record lacks the field) and "verdict". For
- * tune_free. */
+/* Explains an answer as a JSON object: "text", and "candidates", a list of the records. Each has
+ * "record", its number; "answers" and "config_is_valid", booleans; and "fields", a list of objects
+ * with the texts "name", "rule", "asked", "there" (null if the record lacks the field) and
+ * "verdict". For tune_free. */
 TUNE_API tune_status tune_explain_json(const tune_client* client, const tune_question* question,
                                        size_t most, char** json);
 
@@ -174,8 +174,8 @@ TUNE_API tune_status tune_explain_json(const tune_client* client, const tune_que
 TUNE_API tune_status tune_kernel_json(const tune_client* client, const char* kernel, char** json);
 /* Evaluates an expression of a kernel's spec, such as an axis of an arg's shape. It may use the
  * dims and the dtype of `problem`, which are taken as they are, without defaults or bounds; the
- * target ("sm_90a"; NULL: the CPU's); and the spec's lets that depend on these alone. `value` has no
- * name, and its text lives until the thread's next call. TUNE_INVALID_ARGUMENT: the expression
+ * target ("sm_90a"; NULL: the CPU's); and the spec's lets that depend on these alone. `value` has
+ * no name, and its text lives until the thread's next call. TUNE_INVALID_ARGUMENT: the expression
  * cannot be evaluated. TUNE_NOT_FOUND: no such kernel. */
 TUNE_API tune_status tune_evaluate(const tune_client* client, const tune_question* problem,
                                    const char* target, const char* expression,
@@ -338,7 +338,7 @@ TUNE_API const char* tune_answer_source(const tune_answer* answer);
  * folder beside the snapshot's file, the node's cache, or the daemon, within the deadline. It is
  * native code, so it is taken only from places where no user but this one, root and
  * TUNE_DAEMON_USER can write, and its bytes must have the digest. A daemon that did not give one is
- * not asked again for a minute; a forked child of the process that opened the client asks no daemon.
+ * not asked again for a minute; a forked child of the process that opened the client asks none.
  * TUNE_NOT_FOUND: no source has it. `data` is for tune_free. */
 TUNE_API tune_status tune_artifact(const tune_client* client, const char* digest, void** data,
                                    size_t* bytes);

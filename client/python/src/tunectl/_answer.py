@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Optional, Union
-
-from ._grid import NOTHING, Expectation
-
-if TYPE_CHECKING:
-    from ._kernel import Launch
+from typing import Any, NamedTuple, Union
 
 Value = Union[bool, int, float, str]
-Plan = Callable[[Mapping[str, Value]], "tuple[Launch, ...]"]  # of a config
 
 
 class NoExactRecord(LookupError):
@@ -24,22 +18,43 @@ class NoExactRecord(LookupError):
         self.answer = answer
 
 
-def _artifact_for(record: Optional[Mapping[str, Any]], config: Mapping[str, Value], dims: Mapping[str, int],
-                  dtype: str) -> str:
-    """A record's, if it is of this config for this very problem: that of another is of no use."""
-    if record is None or dict(config) != record["config"]:
-        return ""
-    hard = record["hard"]
-    return str(record.get("artifact", "")) if hard["dims"] == dict(dims) and hard["dtype"] == dtype else ""
+class Launch(NamedTuple):
+    """The geometry of one launch."""
+
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads
+    cluster: tuple[int, int, int]  # blocks
+    shared_bytes: int  # dynamic shared memory
 
 
-def _restored(values: Mapping[str, Any]) -> Answer:
-    launches = values["_plan"]
-    answer = object.__new__(Answer)
-    for name, value in {**values, "_config": MappingProxyType(values["_config"]),
-                        "dims": MappingProxyType(values["dims"]), "_plan": lambda config: launches}.items():
-        object.__setattr__(answer, name, value)
-    return answer
+class Neighbour(NamedTuple):
+    """A tuned shape that speaks for the config of an answer."""
+
+    dims: Mapping[str, int]  # those that may differ
+    weight: float  # all are 1 together
+    loss: float  # of the config there, as a share
+
+
+class Expectation(NamedTuple):
+    """What a config is expected to lose against the best there would be. Shares: 0.02 is 2 % slower."""
+
+    basis: str  # "measured", "neighbours", "sibling"; "nothing": nothing was measured that says anything
+    loss: float = 0.0
+    loss_low: float = 0.0  # nine of ten lie between
+    loss_high: float = 0.0
+    neighbours: tuple[Neighbour, ...] = ()  # the one with the most weight first
+    chosen_between: bool = False  # the config was chosen from their whole sweeps
+    text: str = "unknown: nothing was measured that says anything"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+NOTHING = Expectation("nothing")
+
+
+def _restored(values: dict[str, Any]) -> Answer:
+    return Answer(**values)
 
 
 class Answer(Mapping[str, Value]):
@@ -64,7 +79,7 @@ class Answer(Mapping[str, Value]):
     source    where the snapshot came from: "file", "cache", "daemon", "bundled", "none"
     """
 
-    __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype", "driver", "_plan",
+    __slots__ = ("_config", "match", "reason", "kernel", "device", "target", "dims", "dtype", "driver", "launches",
                  "latency_ns", "latency_ns_low", "latency_ns_high", "confidence", "record",
                  "published_unix_ms", "evidence", "artifact", "expectation", "snapshot", "source")
 
@@ -76,6 +91,7 @@ class Answer(Mapping[str, Value]):
     dims: Mapping[str, int]
     dtype: str
     driver: str
+    launches: tuple[Launch, ...]
     latency_ns: float
     latency_ns_low: float
     latency_ns_high: float
@@ -88,30 +104,22 @@ class Answer(Mapping[str, Value]):
     snapshot: str
     source: str
 
-    def __init__(self, config: Mapping[str, Value], match: str, reason: str, *, kernel: str,
-                 device: str = "", target: str = "", dims: Optional[Mapping[str, int]] = None,
-                 dtype: str = "", driver: str = "", plan: Optional[Plan] = None, record: Optional[Mapping[str, Any]] = None,
-                 expectation: Expectation = NOTHING, snapshot: str = "", source: str = "none") -> None:
-        measured = record["latency_ns"] if record is not None else {}
-        for name, value in {
-            "_config": MappingProxyType(dict(config)), "match": match, "reason": reason,
-            "kernel": kernel, "device": device, "target": target,
-            "dims": MappingProxyType(dict(dims or {})), "dtype": dtype, "driver": driver, "_plan": plan,
-            "latency_ns": measured.get("median", 0.0), "latency_ns_low": measured.get("low", 0.0),
-            "latency_ns_high": measured.get("high", 0.0),
-            "confidence": record["confidence"] if record is not None else "",
-            "record": record["id"] if record is not None else 0,
-            "published_unix_ms": record["published_unix_ms"] if record is not None else 0,
-            "evidence": record["evidence"] if record is not None else "",
-            "artifact": _artifact_for(record, config, dims or {}, dtype),
-            "expectation": expectation, "snapshot": snapshot, "source": source,
-        }.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, config: Mapping[str, Value], match: str, reason: str, kernel: str, *, device: str = "",
+                 target: str = "", dims: Mapping[str, int] = MappingProxyType({}), dtype: str = "", driver: str = "",
+                 launches: tuple[Launch, ...] = (), latency_ns: float = 0.0, latency_ns_low: float = 0.0,
+                 latency_ns_high: float = 0.0, confidence: str = "", record: int = 0, published_unix_ms: int = 0,
+                 evidence: str = "", artifact: str = "", expectation: Expectation = NOTHING, snapshot: str = "",
+                 source: str = "none") -> None:
+        values = locals()
+        for name in self.__slots__[1:]:
+            object.__setattr__(self, name, values[name])
+        object.__setattr__(self, "_config", MappingProxyType(dict(config)))
+        object.__setattr__(self, "dims", MappingProxyType(dict(dims)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """With the launches worked out: for another process, or a copy."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return _restored, ({**values, "_config": dict(self.config), "dims": dict(self.dims), "_plan": self.launches},)
+        """For another process, or a copy."""
+        values = {name: getattr(self, name) for name in self.__slots__[1:]}
+        return _restored, ({**values, "config": dict(self.config), "dims": dict(self.dims)},)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("an answer does not change")
@@ -122,13 +130,7 @@ class Answer(Mapping[str, Value]):
         return self._config  # type: ignore[attr-defined,no-any-return]
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
-        """See the class; worked out when it is asked for."""
-        plan: Optional[Plan] = self._plan  # type: ignore[attr-defined]
-        return plan(self.config) if plan is not None and self.config else ()
-
-    @property
-    def age_seconds(self) -> Optional[float]:
+    def age_seconds(self) -> float | None:
         """Seconds since the record was published; None for a default."""
         if not self.published_unix_ms:
             return None

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from . import _dlpack
-from ._dtypes import DTYPE_BYTES
-from ._resolve import dtype_name
+from ._dtypes import DTYPE_BYTES, dtype_name
 
 _TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "b1": "bool", "i1": "i8", "u1": "u8", "i2": "i16",
             "u2": "u16", "i4": "i32", "u4": "u32", "i8": "i64", "u8": "u64"}

@@ -1,26 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a record's config was compiled to, and how to launch it: docs/artifacts.md describes the file.
 
-An artifact is native code, so it is taken only from where nobody else can have put it: a file of our
-own, of root's or of TUNE_DAEMON_USER's in a folder that nobody else may write, this user's cache of
-the node, or the daemon. Its bytes are checked before anything is read of them.
+libtune finds the file, only where nobody else can have put it, and checks its digest.
 """
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from . import _sources
-from ._snapshot import SnapshotError, digest_of, is_digest
-
 VERSION = 1
-BYTES_MAX = 64 << 20
-_CACHED_MAX = 256  # files of a node, beyond a day
-# After a daemon did not answer, it is asked again no sooner.
-_REST_SECONDS = 60.0
 
 _STEP = {"entry": str, "unit": int, "grid": list, "block": list, "cluster": list, "shared_bytes": int,
          "cooperative": bool, "programmatic_dependent_launch": bool, "args": list, "zero": list}
@@ -78,9 +67,7 @@ def missing_features(facts: Mapping[str, Any], here: frozenset[str]) -> list[str
 
 
 def parse(data: bytes, digest: str) -> Artifact:
-    """ArtifactError: damaged, of another version, or not what `digest` names."""
-    if digest_of(data) != digest:
-        raise ArtifactError(f"its bytes are {digest_of(data)}, not {digest}")
+    """ArtifactError: damaged, or of another version."""
     line, newline, rest = data.partition(b"\n")
     try:
         facts = json.loads(line)
@@ -107,66 +94,3 @@ def parse(data: bytes, digest: str) -> Artifact:
         binaries.append(rest[at:at + size])
         at += size
     return Artifact(digest, facts, tuple(binaries))
-
-
-def _check_owner(path: str) -> None:
-    """Can anybody but us, root and the daemon have put it there?"""
-    from . import _daemon
-
-    trusted = _daemon.trusted_users()
-    for place in (os.path.dirname(path), path):
-        status = os.stat(place)
-        if status.st_uid not in trusted or status.st_mode & 0o022:
-            raise ArtifactError(f"others may write {place}, so its code is not run; TUNE_DAEMON_USER "
-                                f"names a user to trust")
-
-
-class ArtifactSource:
-    """Where the artifacts of one snapshot come from. Each is sought once."""
-
-    def __init__(self, folder: str, cache: str, address: str, deadline: float,
-                 ask_daemon: bool) -> None:
-        """`folder`: beside the snapshot's file; `deadline`: seconds that the daemon has each time."""
-        self._folder = folder
-        self._cache = _sources.NodeFolder(os.path.join(cache, "artifacts") if cache else "", _CACHED_MAX)
-        self._address = address
-        self._deadline = deadline
-        self.ask_daemon = ask_daemon
-        self._rests_until = 0.0
-
-    def find(self, digest: str) -> Artifact:
-        """ArtifactError, with what failed everywhere."""
-        if not is_digest(digest):
-            raise ArtifactError("no artifact was kept")
-        name = f"{digest.replace(':', '-')}.artifact"
-        tries: list[Callable[[], bytes]] = []
-        if self._folder:
-            tries.append(lambda: self._from_folder(name))
-        tries.append(lambda: self._cache.read(name, BYTES_MAX))
-        if self.ask_daemon and time.monotonic() >= self._rests_until:
-            tries.append(lambda: self._from_daemon(digest, name))
-        notes = []
-        for load in tries:
-            try:
-                return parse(load(), digest)
-            except (ArtifactError, SnapshotError, OSError) as error:
-                notes.append(str(error))
-        raise ArtifactError("; ".join(notes))
-
-    def _from_folder(self, name: str) -> bytes:
-        path = os.path.join(self._folder, name)
-        _check_owner(path)
-        return _sources.read_file(path, BYTES_MAX)
-
-    def _from_daemon(self, digest: str, name: str) -> bytes:
-        from . import _daemon
-
-        try:
-            data = _daemon.fetch_artifact(self._address, digest, time.monotonic() + self._deadline,
-                                          BYTES_MAX)
-        except SnapshotError:
-            self._rests_until = time.monotonic() + _REST_SECONDS
-            raise
-        if digest_of(data) == digest:
-            self._cache.keep(name, data)
-        return data

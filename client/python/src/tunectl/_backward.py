@@ -43,12 +43,12 @@ class Backward:
 
     def has_dim(self, name: str) -> bool:
         """Whether the backward kernel has a dim of that name, such as `deterministic`."""
-        return name in self._kernel().rules
+        return name in self._kernel().dims
 
     def unknown_mode(self, dims: Mapping[str, int]) -> str:
         """A dim of a call that is on and that the kernel does not have; empty: there is none."""
-        rules = self._kernel().rules
-        modes = [name for name, value in {**self._forward.dims, **dims}.items() if value and name not in rules]
+        known = self._kernel().dims
+        modes = [name for name, value in {**self._forward.dims, **dims}.items() if value and name not in known]
         return modes[0] if modes else ""
 
     def unknown_scalars(self, scalars: Iterable[str]) -> list[str]:
@@ -96,8 +96,7 @@ class Backward:
         return True
 
     def _kernel(self) -> Kernel:
-        snapshot = self.kernel.client()._snapshot
-        known = snapshot.kernel(self.kernel.name) if snapshot is not None else None
+        known = self.kernel.client()._kernel(self.kernel.name)
         assert known is not None
         return known
 
@@ -112,12 +111,9 @@ class Backward:
     def _find_dims(self, device: str, dims: Mapping[str, int]) -> dict[str, int]:
         known = self._kernel()
         given = {name: value for name, value in {**self._forward.dims, **dims}.items()
-                 if name in known.rules and name != _DIM}
+                 if name in known.dims and name != _DIM}
         told = {text for arg in known.args for text in arg.get("shape", ())}
-        place = self.kernel.client().best(self.kernel.name, device=device)
-        snapshot = self.kernel.client()._snapshot
-        assert snapshot is not None
-        defaults = known.problem({}, "", snapshot.target(place.target)).dims
+        defaults = self.kernel.client().best(self.kernel.name, device=device).dims
         silent = {name: value for name, value in defaults.items() if name not in told}
         more = {DETERMINISTIC: 1} if self._is_deterministic() else {}
         return {**silent, **given, **self.kernel.dims, **more}
@@ -206,15 +202,15 @@ def find(forward: TunedKernel) -> Optional[Backward]:
     """None: no kernel of the snapshot differentiates it."""
     from ._callable import TunedKernel
 
-    snapshot = forward.client()._snapshot
-    known = snapshot.kernel(forward.name) if snapshot is not None else None
-    if snapshot is None or known is None:
+    client = forward.client()
+    known = client._kernel(forward.name)
+    if known is None:
         return None
     signature = signature_of(known)
     names = [arg["name"] for arg in signature.outputs]
     if any(arg.get("role") == "inout" for arg in signature.inputs):
         return None
-    if _DIM in known.rules:
+    if _DIM in known.dims:
         if forward.dims.get(_DIM) != 0:
             return None
         places: list[_Place] = [("gradient" if i < len(names) else "input", i)
@@ -222,7 +218,7 @@ def find(forward: TunedKernel) -> Optional[Backward]:
         own = TunedKernel(forward.name, None, None, {**forward.dims, _DIM: 1})
         own._client = forward.client()
         return Backward(forward, own, places, range(len(names)), names)
-    other: Optional[Kernel] = snapshot.kernel(f"{forward.name}_backward")
+    other = client._kernel(f"{forward.name}_backward")
     matched = _by_names(signature, signature_of(other)) if other is not None else None
     if other is None or matched is None:
         return None

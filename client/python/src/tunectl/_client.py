@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import os
 import threading
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._answer import Answer, NoExactRecord, Value
 
 if TYPE_CHECKING:
-    from ._artifact import Artifact, ArtifactSource
+    from ._artifact import Artifact
+    from ._exact import Snapshot as ExactSnapshot
     from ._explain import Explanation
-    from ._misses import Misses
-    from ._sources import Fetched
+    from ._kernel import Kernel
+    from ._libtune import Snapshot
 
 DEADLINE_SECONDS = 0.25
-NEWER_SECONDS = 10.0  # nobody waits for what is newer
 _ANSWERS_MAX = 4096  # that are kept to be given again
 
 
@@ -27,46 +27,60 @@ class UnpinnedError(RuntimeError):
     """A job of several ranks named no snapshot: each rank might read another one."""
 
 
+class Misses:
+    """What a client's daemon is told that nobody has tuned, so that it tunes that in the background.
+
+    A miss is answered at once with the best there is. However many ranks miss the same, one sweep is queued.
+    """
+
+    def __init__(self, snapshot: Union[Snapshot, ExactSnapshot]) -> None:
+        self._snapshot = snapshot
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What became of those that were told, a sentence each."""
+        return self._snapshot.miss_notes
+
+    def wait(self, seconds: float) -> bool:
+        """Until all were told, for a test or the end of a short program; False: not in time."""
+        return self._snapshot.wait_for_misses(seconds)
+
+
 class Client:
     """A snapshot, and the answers that it gave. Thread-safe; a forked child goes on with it."""
 
-    def __init__(self, fetched: Fetched, artifacts: ArtifactSource, misses: Optional[Misses] = None,
-                 address: str = "") -> None:
-        self._misses = misses
-        self._address = address
-        self._snapshot = fetched.snapshot
-        self._artifacts = artifacts
-        self._source = fetched.source
-        self._notes = fetched.notes
+    def __init__(self, snapshot: Union[Snapshot, ExactSnapshot], misses: bool = False) -> None:
+        self._snapshot = snapshot
+        self._misses = Misses(snapshot) if misses else None
         # By what was asked. A dict is safe among threads: at worst an answer is worked out twice.
         self._table: dict[Any, Answer] = {}
+        self._kernels: dict[str, Optional[Kernel]] = {}
         self._unknown: set[str] = set()  # kernels that were asked for and told of
-        _clients.add(self)
 
     @property
     def digest(self) -> str:
         """Of the snapshot, "sha256:..."; equal on all ranks that read the same. "" without one."""
-        return self._snapshot.digest if self._snapshot is not None else ""
+        return self._snapshot.digest
 
     @property
     def number(self) -> int:
         """Grows with every publish of a daemon; 0 without a snapshot."""
-        return self._snapshot.number if self._snapshot is not None else 0
+        return self._snapshot.number
 
     @property
     def source(self) -> str:
         """Where the snapshot came from: "file", "cache", "daemon", "bundled", "none"."""
-        return self._source
+        return self._snapshot.source
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What failed while the snapshot was looked for, a sentence each."""
-        return self._notes
+        return self._snapshot.notes
 
     @property
     def kernels(self) -> list[str]:
         """The names of the kernels that the snapshot knows."""
-        return self._snapshot.kernel_names if self._snapshot is not None else []
+        return self._snapshot.kernels
 
     def best(self, kernel: str, *, dtype: object = None, device: object = None,
              default: Optional[Mapping[str, Value]] = None, require_exact: bool = False,
@@ -78,10 +92,8 @@ class Client:
             if len(self._table) >= _ANSWERS_MAX:
                 self._table.clear()
             answer = self._table[key] = self._answer(kernel, dtype, device, dims)
-            if not answer.dims and self._snapshot is not None:
+            if not answer.dims and self.digest:
                 self._tell_unknown(kernel)
-            if self._misses is not None and answer.match != "exact":
-                self._misses.add(answer)
         if answer.match != "exact":
             if require_exact:
                 raise NoExactRecord(answer)
@@ -98,45 +110,33 @@ class Client:
         """What the daemon was told that nobody has tuned; None: nothing is told."""
         return self._misses
 
-    @property
-    def questions(self) -> list[tuple[dict[str, Any], Answer]]:
-        """What was asked so far, as best's arguments, each once, and what was answered."""
-        return [({"kernel": kernel, "dtype": dtype, "device": device, **dict(dims)}, answer)
-                for (kernel, dtype, device, *dims), answer in list(self._table.items())]
-
-    def newer_than(self, digest: str, fresh: float = 0.0) -> Optional[Client]:
-        """A client of the newest snapshot; None: that is `digest`, or nothing is found in time.
-
-        What a process of this node was told by the daemon within `fresh` seconds will do.
-        """
-        from . import _sources
-
-        if digest and _sources.digest_in_folder(self._address) == digest:
-            return None
-        newest = find("latest", NEWER_SECONDS, self._address, not _is_forked, record_misses=False, fresh=fresh)
-        if newest.digest in ("", digest) or newest.source == "bundled":
-            return None  # what the package brings is older than what anybody has tuned
-        newest._misses = self._misses
-        return newest
-
     def explain(self, kernel: str, *, most: int = 5, **question: Any) -> Explanation:
         """See tunectl.explain."""
         from . import _explain
 
         answer = self.best(kernel, **question)
-        if self._snapshot is None:
-            return _explain.Explanation(answer, ())
-        return _explain.explain(self._snapshot, answer, most)
+        options = {name: question.pop(name, None) for name in ("dtype", "device", "default", "require_exact")}
+        asked = _asked(options["dtype"], options["device"], question)
+        return _explain.explanation(answer, self._snapshot.explain(kernel, *asked, most))
 
     def artifact(self, digest: str) -> Artifact:
         """Of an answer: what its config was compiled to. ArtifactError."""
-        return self._artifacts.find(digest)
+        from . import _artifact
 
-    def forget_daemon(self) -> None:
-        """In a forked child: from here on, artifacts come from files, and nothing is told."""
-        self._artifacts.ask_daemon = False
-        if self._misses is not None:
-            self._misses.forget_daemon()
+        try:
+            return _artifact.parse(self._snapshot.artifact(digest), digest)
+        except (LookupError, ValueError) as error:
+            raise _artifact.ArtifactError(str(error)) from None
+
+    def _kernel(self, name: str) -> Optional[Kernel]:
+        """What the snapshot says of a kernel; None: it knows no such kernel."""
+        if name not in self._kernels:
+            from ._kernel import Kernel
+
+            facts = self._snapshot.kernel(name)
+            evaluate = functools.partial(self._snapshot.evaluate, name)
+            self._kernels[name] = Kernel(facts, evaluate) if facts is not None else None
+        return self._kernels[name]
 
     def best_many(self, questions: Iterable[Mapping[str, Any]]) -> list[Answer]:
         """See tunectl.best_many."""
@@ -155,15 +155,17 @@ class Client:
             "no kernel '%s' is known, so its configs are defaults%s", kernel, f"; did you mean '{near[0]}'?" if near else
             f"; there is: {', '.join(self.kernels) or 'none'}")
 
-    def _answer(self, kernel: str, dtype: object, device: object,
-                dims: Mapping[str, int]) -> Answer:
-        if self._snapshot is None:
-            return Answer({}, "default", f"there is no snapshot: {'; '.join(self._notes)}",
-                          kernel=kernel, source=self._source)
-        from . import _resolve
+    def _answer(self, kernel: str, dtype: object, device: object, dims: Mapping[str, int]) -> Answer:
+        return self._snapshot.best(kernel, *_asked(dtype, device, dims))
 
-        return _resolve.answer(self._snapshot, self._source, kernel, _resolve.dtype_name(dtype),
-                               _resolve.device_name(device), dims)
+
+def _asked(dtype: object, device: object, dims: Mapping[str, Any]) -> tuple[str, str, dict[str, int]]:
+    """A question's parts as plain texts and numbers. TypeError: a dim is no whole number."""
+    from ._device import asked_for
+    from ._dtypes import dtype_name
+    from ._kernel import whole_number
+
+    return dtype_name(dtype), asked_for(device), {name: whole_number(name, value) for name, value in dims.items()}
 
 
 def _checked(question: Any) -> Mapping[str, Any]:
@@ -186,41 +188,37 @@ def _warn_once(text: str) -> None:
     logging.getLogger("tunectl").warning("%s", text)
 
 
-def _world_size() -> int:
-    text = os.environ.get("WORLD_SIZE", "")
-    return int(text) if text.isdigit() else 1
+def bundled_folder() -> str:
+    """What answers if there is nothing else: the package's, else that of the source tree that it is imported from."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    bundled = os.path.join(package, "bundled")
+    return bundled if os.path.isdir(bundled) else os.path.join(package, *[os.pardir] * 4, "kernels", "records")
 
 
 def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address: Optional[str],
-         ask_daemon: bool = True, record_misses: Optional[bool] = None, fresh: Optional[float] = None) -> Client:
-    """See tunectl.open; fresh: as _sources.find's."""
-    from . import _artifact, _sources
+         ask_daemon: bool = True, record_misses: Optional[bool] = None) -> Client:
+    """See tunectl.open."""
+    from . import _exact, _libtune
 
     wanted = os.environ.get("TUNE_SNAPSHOT", "") if snapshot is None else os.fspath(snapshot)
-    wish = _sources.parse_wish(wanted)
-    if not wish.pinned and wanted != "latest" and _world_size() > 1:
-        raise UnpinnedError(
-            f"this job has {_world_size()} ranks and names no snapshot, so they may read different "
-            f"ones; start it with TUNE_SNAPSHOT=sha256:..., which `tunectl snapshot pin` prints, or "
-            f"say TUNE_SNAPSHOT=latest if the ranks may differ")
-    address, cache = address or _sources.default_address(), _sources.cache_folder()
-    fetched = _sources.find(wish, address, cache, max(0.0, deadline), ask_daemon,
-                            _sources.FRESH_SECONDS if fresh is None else min(fresh, _sources.FRESH_SECONDS))
-    if fetched.snapshot is None or fetched.source == "bundled":
-        bundled = "those that the package bundles" if fetched.snapshot is not None else "defaults"
-        _warn_once(f"no snapshot was found, so configs are {bundled}: {'; '.join(fetched.notes)}")
-    folder = os.path.join(fetched.folder, "artifacts") if fetched.folder else ""
-    artifacts = _artifact.ArtifactSource(folder, cache, address, max(0.0, deadline), ask_daemon)
-    misses = None
     wants_misses = record_misses if record_misses is not None else os.environ.get("TUNE_RECORD_MISSES") == "1"
-    if wants_misses and ask_daemon:
-        from ._misses import Misses
+    tells, bundle = bool(wants_misses and ask_daemon), bundled_folder()
+    found: Union[Snapshot, ExactSnapshot]
+    try:
+        found = _libtune.Snapshot.open(wanted, address, deadline if ask_daemon else None, tells, bundle)
+    except _libtune.Unpinned as error:
+        raise UnpinnedError(str(error)) from None
+    except _libtune.LibraryMissing as error:
+        if wanted == "" and os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
+            raise UnpinnedError("this job has several ranks and names no snapshot: TUNE_SNAPSHOT=sha256:... does") from None
+        found = _exact.Snapshot(wanted, bundle, str(error))
+        _warn_once(str(error))
+    if found.source in ("none", "bundled"):
+        instead = "those that the package bundles" if found.source == "bundled" else "defaults"
+        _warn_once(f"no snapshot was found, so configs are {instead}: {'; '.join(found.notes)}")
+    return Client(found, tells)
 
-        misses = Misses(address)
-    return Client(fetched, artifacts, misses, address)
 
-
-_clients: weakref.WeakSet[Client] = weakref.WeakSet()
 _lock = threading.Lock()
 _process: Optional[Client] = None
 _is_forked = False
@@ -232,8 +230,6 @@ def _after_fork() -> None:
     global _lock, _is_forked
     _lock = threading.Lock()
     _is_forked = True
-    for client in _clients:
-        client.forget_daemon()
 
 
 if hasattr(os, "register_at_fork"):

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, Union
 
-from . import _peer, _rpc, _sources
+from . import _daemon, _peer, _rpc
+from ._dtypes import dtype_name
 from ._peer_kinds import Gradient, Peer
-from ._resolve import dtype_name
 from ._work import _source_of
 
 _ALIVE_SECONDS = 1.0
@@ -258,7 +258,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
     request = {"entries": entries, "dims": {name: int(value) for name, value in dims.items()},
                "dtype": dtype_name(dtype), "device": device, "rounds": rounds, "leg_seconds": leg_seconds,
                "seed": seed, "cache_mode": "CACHE_MODE_WARM" if warm else "CACHE_MODE_COLD", **_sizes(sweep)}
-    where = address or _sources.default_address()
+    where = address or _daemon.default_address()
     with _rpc.Connection(where, timeout) as daemon, contextlib.closing(_Turns(daemon, peers, kind, peer_seconds)) as turns:
         job = daemon.call("CompareService", "SubmitComparison", **request)
         try:

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from ._arrays import reshaped
-from ._expression import ExpressionError
-from ._kernel import Kernel, Problem, Target
+from ._kernel import ExpressionError, Kernel, Problem
 from ._workload import Signature, place_of
 
 _STEP = 1_000_003  # a dim is moved by this to see which axes move with it
@@ -30,7 +29,7 @@ class Folded(NamedTuple):
 class Folding:
     """How the args of a kernel fold, for modes and a dtype."""
 
-    def __init__(self, kernel: Kernel, signature: Signature, modes: Mapping[str, int], dtype: str, target: Target) -> None:
+    def __init__(self, kernel: Kernel, signature: Signature, modes: Mapping[str, int], dtype: str, target: str) -> None:
         self._name = kernel.name
         self._signature = signature
         self.ranks = tuple(len(arg["shape"]) for arg in signature.inputs)
@@ -81,16 +80,16 @@ class Folding:
 class _Axes:
     """Which dim each axis of an arg is: its name; "1": an axis of one element; None: another expression."""
 
-    def __init__(self, kernel: Kernel, modes: Mapping[str, int], dtype: str, target: Target) -> None:
+    def __init__(self, kernel: Kernel, modes: Mapping[str, int], dtype: str, target: str) -> None:
         self._kernel, self._dtype, self._target = kernel, dtype, target
-        self._dims = {name: modes.get(name, 7919 + 104729 * i) for i, name in enumerate(kernel.rules)}
+        self._dims = {name: modes.get(name, 7919 + 104729 * i) for i, name in enumerate(kernel.dims)}
 
     def of(self, arg: Mapping[str, Any]) -> list[Optional[str]]:
         return [self._one(text) for text in arg["shape"]]
 
     def _value(self, text: str, dims: Mapping[str, int]) -> Optional[int]:
         try:
-            return self._kernel.shape({"shape": [text]}, Problem(dict(dims), self._dtype), self._target)[0]
+            return self._kernel.extent(text, Problem(dims, self._dtype), self._target)
         except (ExpressionError, TypeError):
             return None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ._resolve import dtype_name
+from ._dtypes import dtype_name
 
 
 def condition(torch: Any) -> tuple[str, dict[str, Any]]:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from . import _arrays, _client, _fold, _workload
 from ._answer import Answer
 from ._artifact import Artifact, ArtifactError
-from ._expression import ExpressionError
-from ._kernel import Kernel, Problem
+from ._kernel import HOST, ExpressionError, Kernel, Problem
 from ._launch import Launch, as_result, load
 
 if TYPE_CHECKING:
@@ -105,8 +104,7 @@ class Planner:
 
     def _kernel(self) -> Optional[Kernel]:
         """What the snapshot says of it; None: it knows no such kernel."""
-        snapshot = self.client()._snapshot
-        return snapshot.kernel(self.name) if snapshot is not None else None
+        return self.client()._kernel(self.name)
 
     def _known(self) -> Kernel:
         """LookupError: no snapshot describes it."""
@@ -119,7 +117,7 @@ class Planner:
         """Whether a dim of it asks for the same bits each time."""
         if self._has_determinism is None:
             kernel = self._kernel()
-            self._has_determinism = kernel is not None and DETERMINISTIC in kernel.rules
+            self._has_determinism = kernel is not None and DETERMINISTIC in kernel.dims
         return self._has_determinism
 
     def backward(self) -> Optional[Backward]:
@@ -190,14 +188,12 @@ class Planner:
     def folding(self, dtype: str, dims: Mapping[str, int]) -> Optional[_fold.Folding]:
         """How arrays of more axes than the kernel's are taken; None: no snapshot describes the kernel."""
         kernel = self._kernel()
-        snapshot = self.client()._snapshot
-        if kernel is None or not kernel.args or snapshot is None:
+        if kernel is None or not kernel.args:
             return None
         key = (dtype, *dims.items())
         if key not in self._foldings:
-            modes = {name: value for name, value in {**self.dims, **dims}.items() if name in kernel.rules}
-            self._foldings[key] = _fold.Folding(kernel, _workload.signature_of(kernel), modes, dtype,
-                                                snapshot.target(snapshot.host_target))
+            modes = {name: value for name, value in {**self.dims, **dims}.items() if name in kernel.dims}
+            self._foldings[key] = _fold.Folding(kernel, _workload.signature_of(kernel), modes, dtype, HOST)
         return self._foldings[key]
 
     def _folded(self, seen: Sequence[_arrays.Array], count: int, dims: Mapping[str, int]) -> Optional[FoldedLaunch]:
@@ -246,12 +242,12 @@ class Planner:
     def _own_dims(self, kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
         """The given dims without those that only the backward kernel has. ValueError: neither has one."""
         given = {**self.dims, **dims}
-        foreign = [name for name in given if name not in kernel.rules]
+        foreign = [name for name in given if name not in kernel.dims]
         if foreign:
             backward = self.backward()
             for name in foreign:
                 if backward is None or not backward.has_dim(name):
-                    raise ValueError(f"kernel '{self.name}' has no dim '{name}'; its dims are {', '.join(kernel.rules)}")
+                    raise ValueError(f"kernel '{self.name}' has no dim '{name}'; its dims are {', '.join(kernel.dims)}")
                 del given[name]
         return given
 
@@ -261,10 +257,9 @@ class Planner:
         devices = {one.device for one in seen}
         if len(devices) > 1:
             raise Untuned(f"its arrays are on {', '.join(sorted(devices))}")
-        snapshot, kernel = self.client()._snapshot, self._kernel()
-        assert snapshot is not None and kernel is not None
-        target = snapshot.target(answer.target)
-        if target.is_host and seen[0].device != snapshot.host_target:
+        kernel, target = self._kernel(), answer.target
+        assert kernel is not None
+        if target == HOST and seen[0].device != HOST:
             raise Untuned(f"its arrays are on {seen[0].device}, and the record is of a CPU")
         args = signature.inputs + signature.outputs
         try:
@@ -272,13 +267,13 @@ class Planner:
                 why = _workload.why_not_taken(kernel, arg, array, answer, target, has_outputs=len(seen) > count)
                 if why:
                     raise Untuned(why)
-            problem = Problem(dict(answer.dims), answer.dtype)
+            problem = Problem(answer.dims, answer.dtype)
             dtypes = {arg["name"]: kernel.dtype(arg, problem, target) for arg in args}
             outputs = [(kernel.shape(arg, problem, target), dtypes[arg["name"]])
                        for arg in signature.outputs]
         except ExpressionError as error:
             raise Untuned(f"the spec's shapes cannot be read here: {error}") from None
-        program = self._program(answer, kernel, dtypes, seen[0].device, target.is_host)
+        program = self._program(answer, kernel, dtypes, seen[0].device, target == HOST)
         self._tell_scalars(program, tuple(self.scalars))
         return Launch(program, outputs, seen[:count], are_tensors, args)
 

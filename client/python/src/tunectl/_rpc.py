@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
 try:
@@ -21,7 +21,6 @@ except ModuleNotFoundError as error:
                               name=error.name) from None
 
 from . import _daemon, _tls
-from ._snapshot import SnapshotError
 
 _MESSAGE_BYTES_MAX = 64 << 20
 _SECRET_BYTES_MAX = 64 << 10
@@ -136,7 +135,7 @@ def _check_listener(address: str) -> None:
     """DaemonError: nobody listens at a socket, or somebody whom nothing is sent to."""
     try:
         _daemon.connect(_daemon.socket_path(address)).close()
-    except SnapshotError as error:
+    except _daemon.NoDaemon as error:
         raise DaemonError(f"{address}: {error}", "PERMISSION_DENIED") from None
     except (OSError, ValueError) as error:
         raise DaemonError(f"no daemon answers at {address}: {error}", "UNAVAILABLE") from None
@@ -190,34 +189,6 @@ class Connection:
             if one is None:
                 return
             yield one
-
-    def read_snapshot(self, digest: str, bytes_max: int) -> bytes:
-        """The file of a snapshot; of an empty digest the newest."""
-        data = bytearray()
-        while True:
-            answer = self.call("SnapshotService", "ReadSnapshot", snapshot=digest, offset=len(data))
-            digest = answer.snapshot.digest  # the newest may be another by now
-            data += answer.piece
-            if len(data) > bytes_max:
-                raise DaemonError(f"the snapshot has more than {bytes_max} bytes")
-            if not answer.piece or len(data) >= answer.snapshot.bytes:
-                return bytes(data)
-
-    def read_artifact(self, digest: str, bytes_max: int) -> bytes:
-        """The file of an artifact."""
-        data = bytearray()
-        while True:
-            answer = self.call("RecordService", "ReadArtifact", artifact=digest, offset=len(data))
-            data += answer.piece
-            if max(len(data), answer.bytes) > bytes_max:
-                raise DaemonError(f"the artifact has more than {bytes_max} bytes")
-            if not answer.piece or len(data) >= answer.bytes:
-                return bytes(data)
-
-    def record_misses(self, questions: Iterable[Mapping[str, Any]]) -> list[str]:
-        """What became of each: a sentence."""
-        answer = self.call("RecordService", "RecordMisses", questions=list(questions))
-        return [f"{f'sweep {miss.sweep_id}, ' if miss.sweep_id else ''}{miss.note}" for miss in answer.misses]
 
     def _described(self, service: str, method: str) -> tuple[Any, Any, Any]:
         described = _pool().FindServiceByName(f"tune.v1.{service}").methods_by_name[method]

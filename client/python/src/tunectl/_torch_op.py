@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays, _fold, _followed, _unrolled
-from ._kernel import Problem
-from ._resolve import dtype_name
+from ._dtypes import dtype_name
+from ._kernel import HOST, Problem
 from ._workload import Signature, signature_of
 
 if TYPE_CHECKING:
@@ -385,24 +385,21 @@ def _not_twice(torch: Any, name: str, found: Sequence[Any]) -> tuple[Any, ...]:
 def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mapping[str, int]) -> Any:
     """The outputs without their elements. An axis that is a dim stays symbolic."""
     known = kernel._known()
-    snapshot = kernel.client()._snapshot
-    assert snapshot is not None
     signature = signature_of(known)
-    seen: dict[str, Any] = {name: value for name, value in {**kernel.dims, **dims}.items() if name in known.rules}
+    seen: dict[str, Any] = {name: value for name, value in {**kernel.dims, **dims}.items() if name in known.dims}
     for arg, one in zip(signature.inputs, inputs):
         if len(arg["shape"]) == one.dim():
             seen |= {text: one.shape[axis] for axis, text in enumerate(arg["shape"])
-                     if text in known.rules and text not in seen}
+                     if text in known.dims and text not in seen}
     dtype = next((one.dtype for arg, one in zip(signature.inputs, inputs) if arg["dtype"] == "dtype"),
                  None)
-    target = snapshot.target(snapshot.host_target)
     results = []
     for arg in signature.outputs:
         shape = [seen[text] if text in seen else
-                 known.shape({"shape": [text]}, Problem({name: int(value) for name, value in seen.items()},
-                                                        ""), target)[0] for text in arg["shape"]]
+                 known.extent(text, Problem({name: int(value) for name, value in seen.items()}, ""), HOST)
+                 for text in arg["shape"]]
         problem = Problem({name: int(value) for name, value in seen.items() if isinstance(value, int)},
                           dtype_name(dtype))
-        wanted = getattr(torch, _arrays.dtype_in_full(known.dtype(arg, problem, target)))
+        wanted = getattr(torch, _arrays.dtype_in_full(known.dtype(arg, problem, HOST)))
         results.append(torch.empty(shape, dtype=wanted, device=inputs[0].device))
     return tuple(results)

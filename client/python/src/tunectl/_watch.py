@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
 
 from . import _client
 from ._answer import Answer
 from ._client import Client
-
-_RANKS = {"exact": 0, "bucketed": 1, "nearest": 2, "other_device": 3, "default": 4}
 
 
 class Better(NamedTuple):
@@ -19,31 +17,6 @@ class Better(NamedTuple):
 
     before: Answer
     after: Answer
-
-
-def _expected_loss(answer: Answer) -> float:
-    return math.inf if answer.expectation.basis == "nothing" else answer.expectation.loss
-
-
-def _is_better(before: Answer, after: Answer) -> bool:
-    closer = _RANKS[after.match] - _RANKS[before.match]
-    same = (after.record, after.evidence) == (before.record, before.evidence)
-    if closer or same or dict(after) == dict(before):
-        return closer < 0
-    if after.match == "exact":
-        return after.latency_ns < before.latency_ns
-    return _expected_loss(after) <= _expected_loss(before)
-
-
-def _ask_again(newer: Client, asked: Mapping[str, Any], before: Answer) -> Optional[Answer]:
-    """None: the newer snapshot's spec has other dims, or other bounds."""
-    question = dict(asked)
-    if before.dims:  # what was filled in may be filled in otherwise by now
-        question = {"kernel": before.kernel, "dtype": before.dtype, "device": before.device or None, **before.dims}
-    try:
-        return newer.best(**question)
-    except ValueError:
-        return None
 
 
 class Watch:
@@ -65,25 +38,24 @@ class Watch:
         self._every = every
         self._tell = tell
         self._stopped = threading.Event()
-        self._lock = threading.Lock()
         self._is_of_process = client is _client.of_process()
+        self._better: tuple[Better, ...] = ()
+        self._digest = ""
+        self._lock = threading.Lock()
         # Guarded by _lock.
         self._client = client
-        self._newest: Optional[Client] = None
-        self._better: tuple[Better, ...] = ()
+        self._watch = client._snapshot.watch(every)  # None: without libtune nothing is found
         threading.Thread(target=self._run, name="tunectl-watch", daemon=True).start()
 
     @property
     def better(self) -> tuple[Better, ...]:
         """The job's questions that the newest snapshot answers better; empty: none is known."""
-        with self._lock:
-            return self._better
+        return self._better
 
     @property
     def digest(self) -> str:
         """The digest of the snapshot with the better answers, for rank 0 to hand to the others. "" without any."""
-        with self._lock:
-            return self._newest.digest if self._newest is not None and self._better else ""
+        return self._digest
 
     def take(self) -> bool:
         """Makes this process answer from the newest snapshot. Returns False if no answer is better.
@@ -91,42 +63,37 @@ class Watch:
         A tunectl.kernel keeps the snapshot and the binaries of its first call; make a new one to use newer ones.
         """
         with self._lock:
-            if self._newest is None or not self._better:
+            newest = self._watch.take() if self._watch is not None and self._better else None
+            if newest is None:
                 return False
-            self._client = _client.use(self._newest)
-            self._newest, self._better = None, ()
+            self._client = _client.use(Client(newest, self._client.misses is not None))
+            self._better, self._digest = (), ""
             return True
 
     def look(self) -> tuple[Better, ...]:
         """Looks now, and returns the better answers."""
-        return self._look(0.0)
+        return self._note(now=True)
 
-    def _look(self, fresh: float) -> tuple[Better, ...]:
-        """fresh: as newer_than's."""
+    def _note(self, now: bool) -> tuple[Better, ...]:
+        """What is better, having looked for it or by the last look of libtune's own thread. Tells what is new of it."""
         with self._lock:
             self._follow()
-            client, known = self._client, self._newest or self._client
-        newer = client.newer_than(known.digest, fresh)
-        if newer is None:
-            return self.better
-        better = []
-        for asked, before in client.questions:
-            after = _ask_again(newer, asked, before)
-            if after is not None and _is_better(before, after):
-                better.append(Better(before, after))
-        with self._lock:
-            if client is self._client:
-                self._newest, self._better = newer, tuple(better)
-        if better and self._tell is not None:
-            self._tell(tuple(better))
-        return tuple(better)
+            if self._watch is None:
+                return ()
+            pairs = self._watch.look() if now else self._watch.poll()
+            better, digest = tuple(Better(*pair) for pair in pairs), self._watch.digest
+            is_new = (digest, len(better)) != (self._digest, len(self._better))
+            self._better, self._digest = better, digest
+        if better and is_new and self._tell is not None:
+            self._tell(better)
+        return better
 
     def _follow(self) -> None:
         """What the process has opened since is what its questions are asked of."""
         opened = _client.of_process()
         if self._is_of_process and opened is not None and opened is not self._client:
-            self._client = opened
-            self._newest, self._better = None, ()
+            self._client, self._watch = opened, opened._snapshot.watch(self._every)
+            self._better, self._digest = (), ""
 
     def stop(self) -> None:
         self._stopped.set()
@@ -138,9 +105,9 @@ class Watch:
         self.stop()
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._every):
+        while not self._stopped.wait(self._every / 4):  # libtune looks; this tells
             try:
-                self._look(self._every)
+                self._note(now=False)
             except Exception as error:  # noqa: BLE001  a job's callback, say; the job goes on
                 import logging
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
-from . import _kernel_folder, _progress, _rpc, _sources
-from ._resolve import dtype_name
+from . import _daemon, _kernel_folder, _progress, _rpc
+from ._dtypes import dtype_name
 from ._rpc import DaemonError
 
 __all__ = ["DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"]
@@ -42,7 +42,7 @@ class Rows(list[dict[str, Any]]):
 
 
 def _connect(address: Optional[str], timeout: float) -> _rpc.Connection:
-    return _rpc.Connection(address or _sources.default_address(), timeout)
+    return _rpc.Connection(address or _daemon.default_address(), timeout)
 
 
 # A row of sweeps() or jobs(), a sweep's number, or "sweep:7" or "job:9", as the commands of tunectl take them.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ._answer import Answer
 from ._arrays import Array
-from ._kernel import Kernel, Problem, Target, whole_number
+from ._kernel import Kernel, Problem, whole_number
 
 
 class Signature(NamedTuple):
@@ -49,14 +49,14 @@ def dims_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence[
                           f"[{', '.join(arg['shape'])}] was expected")
             continue
         for axis, text in enumerate(arg["shape"]):
-            if text not in kernel.rules:
+            if text not in kernel.dims:
                 continue
             if dims.setdefault(text, array.shape[axis]) != array.shape[axis]:
                 raise ValueError(f"{kernel.name}: {arg['name']} has the axes {list(array.shape)}, where "
                                  f"[{', '.join(arg['shape'])}] was expected: {text} is {array.shape[axis]} by axis {axis} "
                                  f"of {arg['name']}, and {dims[text]} {said[text]}")
             said.setdefault(text, f"by axis {axis} of {arg['name']}")
-    missing = [name for name in kernel.rules if name not in dims]
+    missing = [name for name in kernel.dims if name not in dims]
     if missing:
         wanted = ", ".join(f"{name}=..." for name in missing)
         why = "; ".join(others) or f"the shapes of {', '.join(map(place_of, args))} do not tell {', '.join(missing)}"
@@ -75,10 +75,10 @@ def dtype_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence
 
 
 def why_not_taken(kernel: Kernel, arg: Mapping[str, Any], array: Array, answer: Answer,
-                  target: Target, has_outputs: bool) -> str:
+                  target: str, has_outputs: bool) -> str:
     """Why an array is not what the kernel was compiled for; empty: it is. ValueError for a shape that contradicts the
     dims. has_outputs: the caller gives the outputs, too, so that their shape is no question."""
-    problem = Problem(dict(answer.dims), answer.dtype)
+    problem = Problem(answer.dims, answer.dtype)
     shape = kernel.shape(arg, problem, target)
     is_view = has_outputs and len(array.shape) != len(shape) or _count(shape) == 1
     if _count(shape) != _count(array.shape) or not is_view and array.shape != shape:

@@ -16,8 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
-from .. import _client, _daemon, _device, _sources
-from .._snapshot import SnapshotError
+from .. import _client, _daemon, _device
 
 _log = logging.getLogger("tunectl")
 _PROBE_SECONDS = 0.25
@@ -105,8 +104,8 @@ def why_absent() -> str:
     if _client._is_forked:
         return "a forked process asks no daemon"
     try:
-        _daemon.find_listener(_sources.default_address(), _PROBE_SECONDS)
-    except SnapshotError as error:
+        _daemon.find_listener(_daemon.default_address(), _PROBE_SECONDS)
+    except _daemon.NoDaemon as error:
         return str(error)
     if importlib.util.find_spec("grpc") is None or importlib.util.find_spec("google.protobuf") is None:
         return "gRPC is not installed: pip install 'tunectl[rpc]'"
@@ -157,7 +156,7 @@ def submit(kernel: Kernel, seconds: float, background: bool, device: str) -> dic
     source = _rpc.message("KernelSource")(spec_name=f"{kernel.name}.textproto", spec_text=kernel.spec,
                                           files=kernel.files)
     key = _key_of(kernel.name, device, seconds)
-    with _rpc.Connection(_sources.default_address(), _SUBMIT_SECONDS) as daemon:
+    with _rpc.Connection(_daemon.default_address(), _SUBMIT_SECONDS) as daemon:
         _check_version(daemon)
         for attempt in range(_attempts.get(key, _ATTEMPTS_MAX - 1) + 1):
             sweep = daemon.call(
