@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/supervision/machine_code.h"
 
-#include <elf.h>
-
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/elf_view.h"
 #include "base/sha256.h"
 #include "server/worker/convert.h"
 #include "tuner/bundle.h"
@@ -21,24 +19,7 @@ namespace {
 // Sections that a kernel executes or reads. A function's name follows in a cubin (".text.softmax").
 constexpr absl::string_view kSections[] = {".text",        ".rodata",    ".data",      ".bss",
                                            ".nv.constant", ".nv.global", ".nv.shared", ".nv.local"};
-constexpr size_t kKindBytesMax = 64;
 constexpr int kRegistersShift = 24;  // in the sh_info of a cubin's .text sections
-
-template <typename T>
-std::optional<T> ReadAt(absl::string_view bytes, uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
-}
-
-std::optional<absl::string_view> Contents(absl::string_view bytes, const Elf64_Shdr& section) {
-  if (section.sh_type == SHT_NOBITS) return absl::string_view();
-  if (section.sh_offset > bytes.size() || section.sh_size > bytes.size() - section.sh_offset) {
-    return std::nullopt;
-  }
-  return bytes.substr(section.sh_offset, section.sh_size);
-}
 
 // The kind of a section that counts; empty for one that does not.
 absl::string_view KindOf(absl::string_view name) {
@@ -53,33 +34,14 @@ absl::string_view KindOf(absl::string_view name) {
 
 // Returns nullopt if the bytes are not an ELF file that can be read to its end.
 std::optional<std::string> CodeOf(absl::string_view bytes) {
-  const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_ident[EI_CLASS] != ELFCLASS64) {
-    return std::nullopt;
-  }
-  const auto section_at = [&](uint64_t index) {
-    return ReadAt<Elf64_Shdr>(bytes, header->e_shoff + index * sizeof(Elf64_Shdr));
-  };
-  const auto names_section = section_at(header->e_shstrndx);
-  if (!names_section) return std::nullopt;
-  const auto names = Contents(bytes, *names_section);
-  if (!names) return std::nullopt;
+  const std::optional<ElfView> view = ElfView::Open(bytes);
+  if (!view) return std::nullopt;
   std::vector<std::string> parts;
-  size_t room = bytes.size();
-  for (uint64_t i = 0; i < header->e_shnum; ++i) {
-    const auto section = section_at(i);
-    if (!section || section->sh_name >= names->size()) return std::nullopt;
-    const absl::string_view tail = names->substr(section->sh_name);
-    const absl::string_view kind = KindOf(tail.substr(0, tail.find('\0')));
+  for (const auto& [name, contents, header] : view->sections()) {
+    const absl::string_view kind = KindOf(name);
     if (kind.empty()) continue;
-    const auto contents = Contents(bytes, *section);
-    // Sections of an honest file do not lie over one another; of others, a small file could be
-    // read for ever.
-    if (!contents || contents->size() > room || kind.size() > kKindBytesMax) return std::nullopt;
-    room -= contents->size();
-    parts.push_back(absl::StrCat(kind, " ", section->sh_size, " ",
-                                 section->sh_info >> kRegistersShift, " ", *contents));
+    parts.push_back(absl::StrCat(kind, " ", header.sh_size, " ", header.sh_info >> kRegistersShift,
+                                 " ", contents));
   }
   if (parts.empty()) return std::nullopt;
   std::sort(parts.begin(), parts.end());

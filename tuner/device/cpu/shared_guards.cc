@@ -3,12 +3,10 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/elf_view.h"
 #include "tuner/device/cpu/guard_zone.h"
 
 // The loader's argument for the address of a module's variable in the calling thread. The loader
@@ -77,37 +76,14 @@ std::vector<Variable> FindVariables(const std::vector<absl::string_view>& lines)
   return found;
 }
 
-// The bytes of a table in an ELF file, or none if the file has not got so many.
-template <class T>
-std::vector<T> ReadTable(absl::string_view file, size_t offset, size_t bytes) {
-  if (offset > file.size() || bytes > file.size() - offset) return {};
-  std::vector<T> table(bytes / sizeof(T));
-  if (!table.empty()) std::memcpy(table.data(), file.data() + offset, table.size() * sizeof(T));
-  return table;
-}
-
-struct Symbol {
-  size_t value = 0;
-  size_t size = 0;
-};
-
 // The thread-local symbols of a shared object.
-std::map<std::string, Symbol> ThreadLocals(absl::string_view file) {
-  std::map<std::string, Symbol> symbols;
-  const std::vector<Elf64_Ehdr> header = ReadTable<Elf64_Ehdr>(file, 0, sizeof(Elf64_Ehdr));
-  if (header.empty() || !absl::StartsWith(file, ELFMAG)) return symbols;
-  const std::vector<Elf64_Shdr> sections = ReadTable<Elf64_Shdr>(
-      file, header[0].e_shoff, size_t{header[0].e_shnum} * sizeof(Elf64_Shdr));
-  for (const Elf64_Shdr& section : sections) {
-    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
-    const Elf64_Shdr& strings = sections[section.sh_link];
-    const std::vector<char> names = ReadTable<char>(file, strings.sh_offset, strings.sh_size);
-    for (const Elf64_Sym& symbol : ReadTable<Elf64_Sym>(file, section.sh_offset, section.sh_size)) {
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_TLS || symbol.st_name >= names.size()) continue;
-      const char* name = &names[symbol.st_name];
-      symbols[std::string(name, strnlen(name, names.size() - symbol.st_name))] = {symbol.st_value,
-                                                                                  symbol.st_size};
-    }
+std::map<std::string, Elf64_Sym> ThreadLocals(absl::string_view file) {
+  std::map<std::string, Elf64_Sym> symbols;
+  const std::optional<ElfView> object = ElfView::Open(file);
+  if (!object) return symbols;
+  for (const ElfView::Symbol& symbol : object->Symbols(SHT_SYMTAB)) {
+    if (ELF64_ST_TYPE(symbol.header.st_info) != STT_TLS) continue;
+    symbols[std::string(symbol.name)] = symbol.header;
   }
   return symbols;
 }
@@ -156,7 +132,7 @@ SharedGuards SharedGuards::Find(const std::string& binary, void* library, int64_
   guards.dynamic_bytes_ = static_cast<size_t>(dynamic_bytes);
   if (dlinfo(library, RTLD_DI_TLS_MODID, &guards.module_) != 0) guards.module_ = 0;
   if (guards.module_ == 0) return guards;
-  const std::map<std::string, Symbol> symbols = ThreadLocals(binary);
+  const std::map<std::string, Elf64_Sym> symbols = ThreadLocals(binary);
   for (const auto& [name, front] : symbols) {
     absl::string_view variable = name;
     if (!absl::ConsumePrefix(&variable, kFront)) continue;
@@ -164,10 +140,10 @@ SharedGuards SharedGuards::Find(const std::string& binary, void* library, int64_
     const auto back = symbols.find(absl::StrCat(kBack, variable));
     if (own == symbols.end() || back == symbols.end()) continue;
     const Array array = {.name = Readable(own->first),
-                         .front = front.value,
-                         .begin = own->second.value,
-                         .end = own->second.value + own->second.size,
-                         .back_end = back->second.value + back->second.size};
+                         .front = front.st_value,
+                         .begin = own->second.st_value,
+                         .end = own->second.st_value + own->second.st_size,
+                         .back_end = back->second.st_value + back->second.st_size};
     if (array.front < array.begin && array.begin < array.end && array.end < array.back_end) {
       guards.arrays_.push_back(array);
     }

@@ -6,15 +6,31 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "tuner/device/compile_request.h"
-#include "tuner/device/cuda/cubin_module.h"
+#include "tuner/device/cubin.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 
 namespace tune::cuda {
 namespace {
+
+// A cubin runs on its own architecture and later ones of the same generation: sm_80 on sm_86, not
+// on sm_90. INVALID_ARGUMENT says why not.
+absl::Status CheckCubinTarget(int cubin_sm, const std::string& target) {
+  absl::string_view digits = target;
+  int sm = 0;
+  absl::ConsumePrefix(&digits, "sm_");
+  digits = digits.substr(0, digits.find_first_not_of("0123456789"));
+  if (absl::SimpleAtoi(digits, &sm) && sm / 10 == cubin_sm / 10 && cubin_sm <= sm) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a cubin for sm_", cubin_sm, " does not run on ", target));
+}
 
 absl::StatusOr<std::vector<EntryFacts>> EntriesOf(const CompilePlan& plan) {
   ASSIGN_OR_RETURN(const CubinModule module, ReadCubin(plan.source_name, plan.source_text));

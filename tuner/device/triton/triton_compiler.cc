@@ -15,9 +15,9 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tuner/device/compile_request.h"
+#include "tuner/device/cubin.h"
 #include "tuner/device/ptxas_log.h"
 #include "tuner/device/python/python_process.h"
-#include "tuner/device/triton/cubin.h"
 #include "tuner/kernel/kernel.h"
 
 namespace tune::embedded {
@@ -262,17 +262,26 @@ class TtirCompiler : public TritonCompiler {
     return artifact;
   }
 
+  static std::vector<int64_t> Sizes(const std::vector<ParameterFact>& parameters) {
+    std::vector<int64_t> bytes;
+    for (const ParameterFact& parameter : parameters) bytes.push_back(parameter.bytes);
+    return bytes;
+  }
+
   // The cubin's own list of parameters decides what a launch reads: it must be what is said.
   static std::string WhyNotAsSaid(const Artifact& artifact) {
     const EntryFacts& entry = artifact.entries[0];
-    const auto own = ParameterBytes(artifact.binary, entry.name);
-    if (!own) return absl::StrCat("the cubin does not tell the parameters of '", entry.name, "'");
-    std::vector<int64_t> said;
-    for (const ParameterFact& parameter : *entry.parameters) said.push_back(parameter.bytes);
+    const auto cubin = ReadCubin("the cubin that Triton made", artifact.binary);
+    if (!cubin.ok()) return std::string(cubin.status().message());
+    const auto known = std::find_if(cubin->entries.begin(), cubin->entries.end(),
+                                    [&](const EntryFacts& e) { return e.name == entry.name; });
+    if (known == cubin->entries.end()) return absl::StrCat("the cubin has no '", entry.name, "'");
+    const std::vector<int64_t> own = Sizes(*known->parameters);
+    std::vector<int64_t> said = Sizes(*entry.parameters);
     said.insert(said.end(), entry.launch->scratch.size(), kPointerBytes);
-    if (*own == said) return "";
+    if (own == said) return "";
     return absl::StrCat(
-        "the cubin's '", entry.name, "' takes parameters of ", absl::StrJoin(*own, ", "),
+        "the cubin's '", entry.name, "' takes parameters of ", absl::StrJoin(own, ", "),
         " bytes; by the TTIR and Triton's version they should be of ", absl::StrJoin(said, ", "));
   }
 };

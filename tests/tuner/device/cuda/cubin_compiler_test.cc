@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "tuner/device/cuda/cubin_module.h"
+#include "tuner/device/cubin.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
 
 namespace tune::cuda {
