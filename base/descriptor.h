@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor that closes itself.
+// A file descriptor that closes itself, and writing all of a text to one.
 #pragma once
 
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
+
+#include "absl/strings/string_view.h"
 
 namespace tune {
 
@@ -33,5 +35,15 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// Writes all bytes, or returns false and leaves the error in errno.
+inline bool WriteAll(int fd, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
 
 }  // namespace tune

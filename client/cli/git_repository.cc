@@ -50,21 +50,21 @@ std::vector<std::string> Hardened() {
           "GIT_PAGER=cat"};
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> StartGit(const std::vector<std::string>& arguments,
+absl::StatusOr<std::unique_ptr<Conversation>> StartGit(const std::vector<std::string>& arguments,
                                                        const std::vector<std::string>& environment,
                                                        std::chrono::milliseconds timeout) {
-  ChildCommand git{.program = "git",
-                   .arguments = {"--no-pager"},
-                   .environment = environment,
-                   .timeout = timeout,
-                   .shown = absl::StrCat("git ", absl::StrJoin(arguments, " ")),
-                   .if_missing = "install it, or name a folder instead of a revision",
-                   .if_late =
-                       "; see whether it ends by itself (the disk may be slow, or the "
-                       "repository damaged: git fsck), or name a folder instead of a "
-                       "revision, such as one of git worktree"};
+  ConversationCommand git{.program = "git",
+                          .arguments = {"--no-pager"},
+                          .environment = environment,
+                          .timeout = timeout,
+                          .shown = absl::StrCat("git ", absl::StrJoin(arguments, " ")),
+                          .if_missing = "install it, or name a folder instead of a revision",
+                          .if_late =
+                              "; see whether it ends by itself (the disk may be slow, or the "
+                              "repository damaged: git fsck), or name a folder instead of a "
+                              "revision, such as one of git worktree"};
   git.arguments.insert(git.arguments.end(), arguments.begin(), arguments.end());
-  return ChildProcess::Start(git);
+  return Conversation::Start(git);
 }
 
 struct Place {

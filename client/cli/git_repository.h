@@ -53,7 +53,7 @@ class GitRepository {
   const GitOptions options_;
   std::string view_;  // the folder of our own
   std::vector<std::string> environment_;
-  std::unique_ptr<ChildProcess> reader_;  // git cat-file, once something was read
+  std::unique_ptr<Conversation> reader_;  // git cat-file, once something was read
 };
 
 }  // namespace tune::client

@@ -86,7 +86,7 @@ absl::StatusOr<ImportedKernel> ImportScript(const std::string& path, int call,
   }
   ASSIGN_OR_RETURN(
       auto python,
-      ChildProcess::Start({.program = "python3",
+      Conversation::Start({.program = "python3",
                            .arguments = std::move(arguments),
                            .environment = std::move(environment),
                            .timeout = run == nullptr ? std::chrono::milliseconds(kReadTimeout)

@@ -4,15 +4,13 @@
 // come back in time.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/child_process.h"
 #include "client/libtune/environment.h"
 
 namespace tune::library {
-
-using Deadline = std::chrono::steady_clock::time_point;
 
 struct Order {
   const char* what = "snapshot";  // or "artifact", "misses"

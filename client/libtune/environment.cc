@@ -33,8 +33,6 @@ Environment::Environment() : default_address_(DefaultAddress()) {
   for (char** line = environ; line != nullptr && *line != nullptr; ++line) {
     lines_.emplace_back(*line);
   }
-  for (std::string& line : lines_) entries_.push_back(line.data());
-  entries_.push_back(nullptr);
 }
 
 std::string Environment::Variable(absl::string_view name) const {

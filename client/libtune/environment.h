@@ -25,14 +25,13 @@ class Environment {
   const std::string& default_address() const { return default_address_; }
   // The path of a program, found as a shell finds it; empty if there is none.
   std::string PathOf(const std::string& program) const;
-  // The entries for a new program; they live as long as this.
-  char* const* entries() const { return entries_.data(); }
+  // "NAME=value" of each variable.
+  const std::vector<std::string>& lines() const { return lines_; }
 
  private:
   Environment();
 
   std::vector<std::string> lines_;
-  std::vector<char*> entries_;  // point into the lines; a null is last
   const std::string default_address_;
 };
 

@@ -49,15 +49,6 @@ absl::Status FileError(const std::string& path) {
 
 }  // namespace
 
-bool WriteAll(int fd, absl::string_view data) {
-  while (!data.empty()) {
-    const ssize_t written = write(fd, data.data(), data.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) data.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t bytes_max) {
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info = {};

@@ -13,7 +13,6 @@
 
 namespace tune::library {
 
-bool WriteAll(int fd, absl::string_view data);
 // INVALID_ARGUMENT, with the path: no regular file of at most that many bytes.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, size_t bytes_max);
 

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
+#include "base/descriptor.h"
 
 namespace tune::client {
 namespace {
@@ -37,17 +37,6 @@ const char* EscapeOf(char style) {
     default:
       return nullptr;
   }
-}
-
-// False when nobody reads any more.
-bool WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
 }
 
 bool ColourOn() {

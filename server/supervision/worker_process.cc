@@ -5,12 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +27,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "server/supervision/process_tree.h"
 #include "server/supervision/reply.h"
 #include "server/worker/frame.h"
@@ -47,21 +46,6 @@ constexpr absl::Duration kLimitMax = absl::Hours(24);
 constexpr std::chrono::seconds kKillPatience(5);
 // Deadlines must not move when the clock is set.
 using SteadyClock = std::chrono::steady_clock;
-
-struct Fd {
-  Fd() = default;
-  explicit Fd(int opened) : fd(opened) {}
-  Fd(const Fd&) = delete;
-  int fd = -1;
-  ~Fd() {
-    if (fd >= 0) close(fd);
-  }
-  int Release() { return std::exchange(fd, -1); }
-};
-
-// A copy that is none of the numbers the worker will use. A daemon started with its standard files
-// closed gets those for its sockets.
-int CopyAboveWorkerFd(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, kWorkerFd + 1); }
 
 // The variables of the daemon's environment that a worker inherits, to find libraries, compilers
 // and devices. All others are left out: they may hold secrets, and a worker runs foreign code.
@@ -84,50 +68,8 @@ std::vector<std::string> EnvironmentOf(const WorkerCommand& command) {
   return environment;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 absl::Status Failed(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(error)));
-}
-
-// Starts the program as the leader of a new process group, with `socket_fd` as its fd 3, its output
-// going to `stderr_fd`, and no other file of ours.
-absl::StatusOr<pid_t> Spawn(const WorkerCommand& command, int socket_fd, int stderr_fd) {
-  std::vector<std::string> arguments = {command.program};
-  arguments.insert(arguments.end(), command.args.begin(), command.args.end());
-  std::vector<std::string> environment = EnvironmentOf(command);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, stderr_fd, 1);
-  posix_spawn_file_actions_adddup2(&actions, stderr_fd, 2);
-  posix_spawn_file_actions_adddup2(&actions, socket_fd, kWorkerFd);
-  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerFd + 1);
-
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, command.program.c_str(), &actions, &attributes,
-                                Pointers(arguments).data(), Pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return Failed(absl::StrCat("cannot start ", command.program), error);
-  return pid;
 }
 
 // Starts every worker, and lives as long as this process: a worker asks the kernel to be ended with
@@ -140,16 +82,16 @@ class Spawner {
     return *spawner;
   }
 
-  absl::StatusOr<pid_t> Start(const WorkerCommand& command, int socket_fd, int stderr_fd) {
-    std::packaged_task<absl::StatusOr<pid_t>()> task(
-        [&] { return Spawn(command, socket_fd, stderr_fd); });
-    std::future<absl::StatusOr<pid_t>> pid = task.get_future();
+  absl::StatusOr<ChildProcess> Start(const ChildCommand& command) {
+    std::packaged_task<absl::StatusOr<ChildProcess>()> task(
+        [&] { return ChildProcess::Start(command); });
+    std::future<absl::StatusOr<ChildProcess>> child = task.get_future();
     {
       std::lock_guard<std::mutex> lock(mutex_);
       tasks_.push_back(std::move(task));
     }
     changed_.notify_one();
-    return pid.get();
+    return child.get();
   }
 
  private:
@@ -161,7 +103,7 @@ class Spawner {
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return !tasks_.empty(); });
-      std::packaged_task<absl::StatusOr<pid_t>()> task = std::move(tasks_.front());
+      std::packaged_task<absl::StatusOr<ChildProcess>()> task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
       task();
@@ -172,7 +114,7 @@ class Spawner {
   const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::packaged_task<absl::StatusOr<pid_t>()>> tasks_;
+  std::deque<std::packaged_task<absl::StatusOr<ChildProcess>()>> tasks_;
 };
 
 // A number that only the worker that is asked can know.
@@ -216,71 +158,54 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const Worker
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     return Failed("socketpair", errno);
   }
-  Fd ours(sockets[0]), theirs_low(sockets[1]), theirs(CopyAboveWorkerFd(sockets[1]));
-  int pipes[2];
-  if (pipe2(pipes, O_CLOEXEC) != 0) return Failed("pipe", errno);
-  Fd stderr_read(pipes[0]), stderr_low(pipes[1]), stderr_write(CopyAboveWorkerFd(pipes[1]));
-  if (theirs.fd < 0 || stderr_write.fd < 0) return Failed("fcntl", errno);
-  fcntl(ours.fd, F_SETFL, O_NONBLOCK);
-  fcntl(stderr_read.fd, F_SETFL, O_NONBLOCK);
-
-  absl::StatusOr<pid_t> pid = Spawner::Get().Start(command, theirs.fd, stderr_write.fd);
-  if (!pid.ok()) return pid.status();
-  const int pid_fd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
-  if (pid_fd < 0) {
-    const int error = errno;
-    kill(-*pid, SIGKILL);
-    waitpid(*pid, nullptr, 0);
-    return Failed("pidfd_open", error);
-  }
-  return std::unique_ptr<WorkerProcess>(
-      new WorkerProcess(*pid, pid_fd, ours.Release(), stderr_read.Release(), command.limits));
+  Descriptor ours(sockets[0]), theirs_low(sockets[1]), theirs(CopyAboveChildFiles(sockets[1]));
+  if (!theirs.ok()) return Failed("fcntl", errno);
+  Pipe words;
+  RETURN_IF_ERROR(words.Open());
+  fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  fcntl(words.read_end.get(), F_SETFL, O_NONBLOCK);
+  ASSIGN_OR_RETURN(ChildProcess child,
+                   Spawner::Get().Start({.program = command.program,
+                                         .arguments = command.args,
+                                         .environment = EnvironmentOf(command),
+                                         .files = {{words.write_end.get(), STDOUT_FILENO},
+                                                   {words.write_end.get(), STDERR_FILENO},
+                                                   {theirs.get(), kWorkerFd}},
+                                         .leads_group = true}));
+  if (child.pid_fd() < 0) return absl::UnavailableError("the kernel opens no pidfd");
+  return std::unique_ptr<WorkerProcess>(new WorkerProcess(
+      std::move(child), std::move(ours), std::move(words.read_end), command.limits));
 }
 
-WorkerProcess::WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd,
+WorkerProcess::WorkerProcess(ChildProcess child, Descriptor socket, Descriptor words,
                              WorkerLimits limits)
-    : pid_(pid),
-      pid_fd_(pid_fd),
-      socket_fd_(socket_fd),
+    : child_(std::move(child)),
+      socket_(std::move(socket)),
       limits_(std::move(limits)),
-      stderr_fd_(stderr_fd) {}
+      stderr_(std::move(words)) {}
 
-WorkerProcess::~WorkerProcess() {
-  Kill();
-  close(socket_fd_);
-  if (stderr_fd_ >= 0) close(stderr_fd_);
-  close(pid_fd_);
-}
+WorkerProcess::~WorkerProcess() { Kill(); }
 
 void WorkerProcess::Signal() {
   if (state_ != State::kAlive) return;
-  // The leader is not reaped yet, so its id cannot have become another group's.
-  kill(-pid_, SIGKILL);
-  // A worker whose walls do not stand may have left its group.
-  syscall(SYS_pidfd_send_signal, pid_fd_, SIGKILL, nullptr, 0);
+  child_.Signal();
   state_ = State::kKilled;
 }
 
 bool WorkerProcess::Kill() {
   Signal();
-  const SteadyClock::time_point patience = SteadyClock::now() + kKillPatience;
-  pollfd gone = {pid_fd_, POLLIN, 0};
-  while (!Gone()) {
-    if (waited_ || SteadyClock::now() > patience) {
-      waited_ = true;
-      return false;
-    }
-    poll(&gone, 1, kPollMs);
-  }
-  return true;
+  if (Gone()) return true;
+  if (!waited_ && child_.Wait(SteadyClock::now() + kKillPatience).has_value()) return Gone();
+  waited_ = true;
+  return false;
 }
 
 bool WorkerProcess::Gone() {
   if (state_ == State::kGone) return true;
-  pollfd gone = {pid_fd_, POLLIN, 0};
-  if (poll(&gone, 1, 0) <= 0) return false;
+  const std::optional<int> status = child_.Wait(SteadyClock::now());
+  if (!status.has_value()) return false;
   DrainStderr();
-  waitpid(pid_, &wait_status_, 0);
+  wait_status_ = *status;
   state_ = State::kGone;
   return true;
 }
@@ -289,7 +214,7 @@ void WorkerProcess::DrainStderr() {
   char buffer[4096];
   // Bounded, so that a worker that never stops talking cannot hold us here.
   for (int i = 0; i < 64; ++i) {
-    const ssize_t got = read(stderr_fd_, buffer, sizeof(buffer));
+    const ssize_t got = read(stderr_.get(), buffer, sizeof(buffer));
     if (got <= 0) return;
     last_words_.append(buffer, static_cast<size_t>(got));
     if (last_words_.size() > kLastWordsBytes) {
@@ -316,7 +241,7 @@ WorkerAnswer WorkerProcess::End(WorkerAnswer::Kind kind, const std::string& why)
     return answer;
   }
   if (!Kill()) {
-    absl::StrAppend(&answer.message, "; process ", pid_, " does not end, even when killed");
+    absl::StrAppend(&answer.message, "; process ", pid(), " does not end, even when killed");
   } else if (kind == WorkerAnswer::Kind::kDied) {
     absl::StrAppend(&answer.message, DescribeExit(wait_status_));
   }
@@ -329,22 +254,23 @@ WorkerAnswer WorkerProcess::End(WorkerAnswer::Kind kind, const std::string& why)
 
 WorkerProcess::Ready WorkerProcess::Exchange(std::string_view& unsent, FrameReader& reader,
                                              int wait_ms) {
-  pollfd watched[3] = {{socket_fd_, static_cast<short>(POLLIN | (unsent.empty() ? 0 : POLLOUT)), 0},
-                       {stderr_fd_, POLLIN, 0},
-                       {pid_fd_, POLLIN, 0}};
+  pollfd watched[3] = {
+      {socket_.get(), static_cast<short>(POLLIN | (unsent.empty() ? 0 : POLLOUT)), 0},
+      {stderr_.get(), POLLIN, 0},
+      {child_.pid_fd(), POLLIN, 0}};
   if (poll(watched, 3, wait_ms) <= 0) return Ready::kNothing;
   if (watched[1].revents & POLLIN) {
     DrainStderr();
   } else if (watched[1].revents != 0) {
-    close(std::exchange(stderr_fd_, -1));  // closed by the worker, it would be ready for ever
+    stderr_.Reset();  // closed by the worker, it would be ready for ever
   }
   if (watched[0].revents & POLLOUT) {
-    const ssize_t sent = send(socket_fd_, unsent.data(), unsent.size(), MSG_NOSIGNAL);
+    const ssize_t sent = send(socket_.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL);
     if (sent > 0) unsent.remove_prefix(static_cast<size_t>(sent));
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return Ready::kClosed;
   }
   if (watched[0].revents & (POLLIN | POLLHUP)) {
-    absl::StatusOr<bool> whole = reader.ReadFrom(socket_fd_);
+    absl::StatusOr<bool> whole = reader.ReadFrom(socket_.get());
     if (absl::IsInvalidArgument(whole.status())) return Ready::kBroken;
     if (!whole.ok()) return Ready::kClosed;
     return *whole ? Ready::kReply : Ready::kNothing;
@@ -355,7 +281,7 @@ WorkerProcess::Ready WorkerProcess::Exchange(std::string_view& unsent, FrameRead
 
 bool WorkerProcess::HasSpokenUnasked() const {
   char byte;
-  return recv(socket_fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  return recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Duration limit,
@@ -415,7 +341,7 @@ std::string WorkerProcess::Excess() const {
     return absl::StrCat("it used more than ", limit >> 20, " MiB of ", what);
   };
   if (limits_.processes > 0) {
-    const TreeUse use = UseOfTree(pid_, limits_.processes + 1);
+    const TreeUse use = UseOfTree(pid(), limits_.processes + 1);
     if (use.processes > limits_.processes) {
       return absl::StrCat("it started more than ", limits_.processes, " processes");
     }
@@ -443,10 +369,10 @@ int64_t WorkerProcess::FreeDiskBytes() const {
   return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
 }
 
-int64_t WorkerProcess::ResidentBytes() const { return ResidentBytesOf(pid_); }
+int64_t WorkerProcess::ResidentBytes() const { return ResidentBytesOf(pid()); }
 
 int64_t WorkerProcess::ResidentBytesOfAll() const {
-  return UseOfTree(pid_, std::max(limits_.processes, 0) + 1).resident_bytes;
+  return UseOfTree(pid(), std::max(limits_.processes, 0) + 1).resident_bytes;
 }
 
 }  // namespace tune::server

@@ -15,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/cancelled.h"
+#include "base/child_process.h"
+#include "base/descriptor.h"
 #include "tune/worker/v1/worker.pb.h"
 
 namespace tune::server {
@@ -75,7 +77,7 @@ class WorkerProcess {
                     const Cancelled& cancelled);
 
   bool alive() const { return state_ == State::kAlive; }
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return child_.pid(); }
   // Its memory now, 0 if unknown.
   int64_t ResidentBytes() const;
   // Includes the processes that it has started.
@@ -92,7 +94,7 @@ class WorkerProcess {
   std::string KillAndHear();
 
  private:
-  WorkerProcess(pid_t pid, int pid_fd, int socket_fd, int stderr_fd, WorkerLimits limits);
+  WorkerProcess(ChildProcess child, Descriptor socket, Descriptor words, WorkerLimits limits);
   enum class Ready { kReply, kNothing, kClosed, kBroken };
   Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
   bool HasSpokenUnasked() const;
@@ -104,11 +106,10 @@ class WorkerProcess {
   void DrainStderr();
   std::string Words() const;
 
-  const pid_t pid_;
-  const int pid_fd_;
-  const int socket_fd_;
+  ChildProcess child_;
+  const Descriptor socket_;
   WorkerLimits limits_;
-  int stderr_fd_;  // -1 once the worker closed it
+  Descriptor stderr_;  // closed once the worker has closed it
   enum class State { kAlive, kKilled, kGone };
   State state_ = State::kAlive;
   bool waited_ = false;     // in vain, for its end

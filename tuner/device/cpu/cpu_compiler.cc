@@ -259,7 +259,7 @@ absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
   RETURN_IF_ERROR(WriteSources(folder, plan));
   // Run beside the source, so that messages name files as the request does.
   const std::string beside = absl::StrCat(folder.path(), "/source");
-  ASSIGN_OR_RETURN(ProgramResult compiled, RunProgram(CompileArguments(plan), beside));
+  ASSIGN_OR_RETURN(ChildResult compiled, RunProgram(CompileArguments(plan), beside));
   if (compiled.exit_code != 0) {
     std::string note = WhyNotOnHost(compiled.output);
     if (note.empty()) note = EntryNote(plan, compiled.output);
@@ -272,7 +272,7 @@ absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
                                 "', which a kernel may not contain, not even in a text"));
   }
   RETURN_IF_ERROR(folder.Write("kernel.s", AddSharedGuards(assembly)));
-  ASSIGN_OR_RETURN(ProgramResult linked, RunProgram(LinkArguments(), beside));
+  ASSIGN_OR_RETURN(ChildResult linked, RunProgram(LinkArguments(), beside));
   Artifact artifact;
   artifact.log = absl::StrCat(compiled.output, linked.output);
   if (linked.exit_code != 0) return Refused(Outcome::kCompileFailed, artifact.log);
@@ -341,7 +341,7 @@ absl::StatusOr<std::string> FindCompiler() {
 }
 
 absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments) {
-  ASSIGN_OR_RETURN(ProgramResult result, RunProgram(arguments, "/"));
+  ASSIGN_OR_RETURN(ChildResult result, RunProgram(arguments, "/"));
   if (result.exit_code == 0) return std::move(result.output);
   return absl::FailedPreconditionError(
       absl::StrCat("'", absl::StrJoin(arguments, " "), "' failed: ", result.output));

@@ -94,7 +94,7 @@ void PreludeFolder::Precompile(std::vector<std::string> arguments) const {
     arguments.push_back(option);
   }
   const fs::path folder = fs::path(root_->path()) / "prelude";
-  const absl::StatusOr<ProgramResult> compiled = RunProgram(arguments, folder.string());
+  const absl::StatusOr<ChildResult> compiled = RunProgram(arguments, folder.string());
   std::error_code ignored;
   if (compiled.ok() && compiled->exit_code == 0) {
     fs::rename(folder / "part", folder / "prelude.h.gch", ignored);

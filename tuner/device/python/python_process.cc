@@ -4,24 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-
-extern char** environ;
 
 namespace tune::embedded {
 extern const std::string_view python_process_script;
@@ -31,76 +24,20 @@ namespace tune::python {
 namespace {
 
 constexpr uint32_t kFrameBytesMax = 40u << 20;
-constexpr size_t kOutputBytesMax = 64 << 10;
 // The child's ends of the pipes.
 constexpr int kRequestsFd = 3;
 constexpr int kRepliesFd = 4;
 constexpr int kEndedFd = 5;
-constexpr int kFreeFds = 8;  // our own ends lie above what a child's are moved to
 
 absl::Status Failed(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(error)));
 }
 
-struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
-  ~Pipe() {
-    CloseRead();
-    CloseWrite();
-  }
-  void CloseRead() {
-    if (read_end >= 0) close(std::exchange(read_end, -1));
-  }
-  void CloseWrite() {
-    if (write_end >= 0) close(std::exchange(write_end, -1));
-  }
-  absl::Status Open() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return Failed("no pipe", errno);
-    read_end = fcntl(ends[0], F_DUPFD_CLOEXEC, kFreeFds);
-    write_end = fcntl(ends[1], F_DUPFD_CLOEXEC, kFreeFds);
-    close(ends[0]);
-    close(ends[1]);
-    return read_end < 0 || write_end < 0 ? Failed("no pipe", errno) : absl::OkStatus();
-  }
-};
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Without what would have Python read or run something else.
-std::vector<std::string> Environment() {
-  std::vector<std::string> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const absl::string_view text = *entry;
-    if (absl::StartsWith(text, "PYTHON") || absl::StartsWith(text, "TRITON_")) continue;
-    environment.emplace_back(text);
-  }
-  return environment;
-}
-
-// `moved`: files of ours and their numbers in the child, which has no others but the standard ones.
-absl::StatusOr<pid_t> Spawn(std::vector<std::string> arguments,
-                            std::initializer_list<std::pair<int, int>> moved, int first_closed) {
-  std::vector<std::string> environment = Environment();
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  for (const auto& [ours, theirs] : moved) {
-    posix_spawn_file_actions_adddup2(&actions, ours, theirs);
-  }
-  posix_spawn_file_actions_addclosefrom_np(&actions, first_closed);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, arguments[0].c_str(), &actions, nullptr,
-                                Pointers(arguments).data(), Pointers(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return Failed(absl::StrCat("cannot start ", arguments[0]), error);
-  return pid;
+ChildCommand Command(const std::string& python, std::vector<std::string> arguments) {
+  return {.program = python,
+          .arguments = std::move(arguments),
+          .environment = EnvironmentWithout({"PYTHON", "TRITON_"}, {})};
 }
 
 std::string Header(size_t size) {
@@ -149,23 +86,9 @@ std::string PythonScript(const std::string& text) {
 
 absl::StatusOr<std::string> RunPython(const std::string& python,
                                       const std::vector<std::string>& arguments) {
-  Pipe output;
-  RETURN_IF_ERROR(output.Open());
-  std::vector<std::string> command = {python};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  ASSIGN_OR_RETURN(const pid_t pid,
-                   Spawn(std::move(command), {{output.write_end, STDOUT_FILENO}}, kRequestsFd));
-  output.CloseWrite();
-  std::string text;
-  char byte[4096];
-  for (ssize_t got = 0; (got = read(output.read_end, byte, sizeof(byte))) != 0;) {
-    if (got < 0 && errno != EINTR) break;
-    const size_t room = kOutputBytesMax - text.size();
-    if (got > 0) text.append(byte, std::min(room, static_cast<size_t>(got)));
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  if (status == 0) return text;
+  ASSIGN_OR_RETURN(ChildResult result,
+                   RunChild(Command(python, arguments), ChildErrors::kInherited, {}));
+  if (result.exit_code == 0) return std::move(result.output);
   return absl::UnavailableError(absl::StrCat(python, " does not run"));
 }
 
@@ -177,8 +100,8 @@ absl::StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(const std::s
   const std::string whole =
       PythonScript(absl::StrCat(std::string(embedded::python_process_script), script));
   std::unique_ptr<PythonProcess> process(
-      new PythonProcess({python, "-E", "-B", "-c", whole, kind, absl::StrCat(kRequestsFd),
-                         absl::StrCat(kRepliesFd), absl::StrCat(kEndedFd), folder},
+      new PythonProcess(Command(python, {"-E", "-B", "-c", whole, kind, absl::StrCat(kRequestsFd),
+                                         absl::StrCat(kRepliesFd), absl::StrCat(kEndedFd), folder}),
                         shares_children));
   RETURN_IF_ERROR(process->Launch());
   return process;
@@ -190,37 +113,38 @@ absl::Status PythonProcess::Launch() {
   Pipe ended;
   for (Pipe* pipe : {&requests, &replies, &ended}) RETURN_IF_ERROR(pipe->Open());
   // The flag is of this end alone; the child's end has its own.
-  if (fcntl(requests.write_end, F_SETFL, O_NONBLOCK) != 0) return Failed("no pipe", errno);
-  ASSIGN_OR_RETURN(pid_, Spawn(command_,
-                               {{requests.read_end, kRequestsFd},
-                                {replies.write_end, kRepliesFd},
-                                {ended.write_end, kEndedFd}},
-                               kEndedFd + 1));
-  requests_ = std::exchange(requests.write_end, -1);
-  replies_ = std::exchange(replies.read_end, -1);
-  ended_ = std::exchange(ended.read_end, -1);
+  if (fcntl(requests.write_end.get(), F_SETFL, O_NONBLOCK) != 0) return Failed("no pipe", errno);
+  command_.files = {{requests.read_end.get(), kRequestsFd},
+                    {replies.write_end.get(), kRepliesFd},
+                    {ended.write_end.get(), kEndedFd}};
+  ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(command_));
+  child_.emplace(std::move(child));
+  requests_ = std::move(requests.write_end);
+  replies_ = std::move(replies.read_end);
+  ended_ = std::move(ended.read_end);
   answered_ = 0;
-  replies.CloseWrite();
-  ended.CloseWrite();
+  requests.read_end.Reset();
+  replies.write_end.Reset();
+  ended.write_end.Reset();
   ASSIGN_OR_RETURN(const PythonReply ready, ReadReply());
   if (TextIn(ready.about, "outcome") == "ok") return absl::OkStatus();
   return absl::UnavailableError(
-      absl::StrCat(command_[0], " cannot be used: ", TextIn(ready.about, "message")));
+      absl::StrCat(command_.program, " cannot be used: ", TextIn(ready.about, "message")));
 }
 
 PythonProcess::~PythonProcess() { End(); }
 
 // The process ends when its requests do.
 void PythonProcess::End() {
-  if (pid_ < 0) return;
-  for (int* fd : {&requests_, &replies_, &ended_}) close(std::exchange(*fd, -1));
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
-  pid_ = -1;
+  if (!child_) return;
+  for (Descriptor* end : {&requests_, &replies_, &ended_}) end->Reset();
+  child_->Wait();
+  child_.reset();
 }
 
 absl::StatusOr<PythonReply> PythonProcess::Ask(nlohmann::json request) {
   for (bool was_replaced = false;;) {
-    if (pid_ < 0) RETURN_IF_ERROR(Launch());
+    if (!child_) RETURN_IF_ERROR(Launch());
     const absl::StatusOr<std::string> nonce = Send(request);
     if (absl::IsAborted(nonce.status())) {
       End();
@@ -252,12 +176,14 @@ absl::StatusOr<std::string> PythonProcess::Send(nlohmann::json& request) {
   ASSIGN_OR_RETURN(const std::string nonce, MakeNonce());
   request["nonce"] = nonce;
   const std::string text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (IsReadable(replies_)) {
+  if (IsReadable(replies_.get())) {
     return absl::UnavailableError("the process of Python replied before it was asked");
   }
-  while (IsReadable(ended_)) RETURN_IF_ERROR(AwaitEnd().status());  // a child ended while it waited
+  while (IsReadable(ended_.get())) {  // a child ended while it waited
+    RETURN_IF_ERROR(AwaitEnd().status());
+  }
   const absl::Status written = Write(Header(text.size()) + text);
-  const absl::StatusOr<std::string> accepted = written.ok() ? ReadFrame(replies_) : written;
+  const absl::StatusOr<std::string> accepted = written.ok() ? ReadFrame(replies_.get()) : written;
   if (!accepted.ok()) {
     return absl::AbortedError(
         absl::StrCat("no process of Python took the request: ", accepted.status().message()));
@@ -268,10 +194,10 @@ absl::StatusOr<std::string> PythonProcess::Send(nlohmann::json& request) {
 
 absl::Status PythonProcess::Write(absl::string_view bytes) const {
   while (!bytes.empty()) {
-    pollfd watched[] = {{requests_, POLLOUT, 0}, {ended_, POLLIN, 0}};
+    pollfd watched[] = {{requests_.get(), POLLOUT, 0}, {ended_.get(), POLLIN, 0}};
     if (poll(watched, 2, -1) < 0 && errno != EINTR) return Failed("poll", errno);
     if ((watched[1].revents & POLLIN) != 0) return absl::AbortedError("the child has ended");
-    const ssize_t written = write(requests_, bytes.data(), bytes.size());
+    const ssize_t written = write(requests_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno != EINTR && errno != EAGAIN) return Failed("write", errno);
     if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
   }
@@ -299,7 +225,7 @@ absl::StatusOr<PythonReply> PythonProcess::AwaitReply(const std::string& nonce) 
 
 absl::StatusOr<nlohmann::json> PythonProcess::AwaitEnd() {
   answered_ = 0;
-  ASSIGN_OR_RETURN(const std::string text, ReadFrame(ended_));
+  ASSIGN_OR_RETURN(const std::string text, ReadFrame(ended_.get()));
   ASSIGN_OR_RETURN(nlohmann::json end, ParseObject(text));
   const auto left = end.find("left");
   if (left == end.end() || *left != false) {
@@ -310,8 +236,8 @@ absl::StatusOr<nlohmann::json> PythonProcess::AwaitEnd() {
 
 absl::StatusOr<PythonReply> PythonProcess::ReadReply() {
   PythonReply reply;
-  ASSIGN_OR_RETURN(const std::string about, ReadFrame(replies_));
-  ASSIGN_OR_RETURN(reply.made, ReadFrame(replies_));
+  ASSIGN_OR_RETURN(const std::string about, ReadFrame(replies_.get()));
+  ASSIGN_OR_RETURN(reply.made, ReadFrame(replies_.get()));
   ASSIGN_OR_RETURN(reply.about, ParseObject(about));
   return reply;
 }
@@ -331,8 +257,8 @@ absl::StatusOr<std::string> PythonProcess::ReadFrame(int fd) const {
 
 absl::Status PythonProcess::ReadExactly(int fd, char* bytes, size_t size) const {
   while (size > 0) {
-    pollfd watched[] = {{fd, POLLIN, 0}, {ended_, POLLIN, 0}};
-    if (poll(watched, fd == ended_ ? 1 : 2, -1) < 0) {
+    pollfd watched[] = {{fd, POLLIN, 0}, {ended_.get(), POLLIN, 0}};
+    if (poll(watched, fd == ended_.get() ? 1 : 2, -1) < 0) {
       if (errno == EINTR) continue;
       return Failed("poll", errno);
     }

@@ -2,9 +2,8 @@
 // Python programs that a worker runs: one that prints what it finds, and one that answers requests.
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/child_process.h"
+#include "base/descriptor.h"
 #include "nlohmann/json.hpp"
 
 namespace tune::python {
@@ -58,7 +59,7 @@ class PythonProcess {
   absl::StatusOr<std::vector<std::string>> TryWalls();
 
  private:
-  explicit PythonProcess(std::vector<std::string> command, bool shares_children)
+  explicit PythonProcess(ChildCommand command, bool shares_children)
       : command_(std::move(command)), shares_children_(shares_children) {}
   // Starts the process and waits for its first reply.
   absl::Status Launch();
@@ -76,13 +77,13 @@ class PythonProcess {
   absl::StatusOr<std::string> ReadFrame(int fd) const;
   absl::Status ReadExactly(int fd, char* bytes, size_t size) const;
 
-  const std::vector<std::string> command_;
+  ChildCommand command_;
   const bool shares_children_;
-  pid_t pid_ = -1;     // negative while there is none
-  int requests_ = -1;  // does not block
-  int replies_ = -1;
-  int ended_ = -1;    // of the parent alone: no child can write to it
-  int answered_ = 0;  // by the child that is there
+  std::optional<ChildProcess> child_;
+  Descriptor requests_;  // does not block
+  Descriptor replies_;
+  Descriptor ended_;  // of the parent alone: no child can write to it
+  int answered_ = 0;  // requests, by the present child of the process
 };
 
 }  // namespace tune::python
