@@ -3,74 +3,39 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "base/printable.h"
 #include "client/report/comparison_view.h"
+#include "client/report/format.h"
 #include "client/report/fusion_view.h"
+#include "client/report/html_text.h"
+#include "client/report/roofline_trials.h"
 #include "client/report/roofline_view.h"
 #include "client/report/svg_chart.h"
 #include "client/report/sweep_report_view.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace tune {
 namespace embedded {
 extern const std::string_view report_page_html;
 extern const std::string_view report_page_css;
 extern const std::string_view report_page_js;
-extern const std::string_view report_roofline_js;
-extern const std::string_view report_sweep_js;
-extern const std::string_view report_comparison_js;
-extern const std::string_view report_fusion_js;
-extern const std::string_view report_chart_js;
 }  // namespace embedded
 
 namespace client {
 namespace {
 
-constexpr size_t kMessageBytesMax = 400;  // of a trial; the database has the whole log
-
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// JSON between script tags: nothing in it may end the script or open a comment.
-std::string ScriptJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  // Fails only for messages with an invalid Any, which ours do not have.
-  (void)google::protobuf::util::MessageToJsonString(message, &json, options);
-  // Characters that steer text are escaped as JSON does, such as "\u202e".
-  return absl::StrReplaceAll(Printable(json),
-                             {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
-}
-
-void CutMessage(v1::Trial& trial) {
-  std::string& message = *trial.mutable_message();
-  if (message.size() <= kMessageBytesMax) return;
-  size_t end = kMessageBytesMax;
-  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
-  message.resize(end);
-  message += "...";
-}
-
-struct PageParts {
-  std::string title;
-  std::string json;
-  std::string_view script;
-  std::string still_picture;  // for readers without scripts
-};
-
-// Fills the template in one pass, so that no part can be mistaken for a place.
-std::string Assemble(const PageParts& parts) {
-  const std::pair<absl::string_view, absl::string_view> places[] = {
+// One pass over the template, so that no part can be mistaken for a placeholder.
+std::string Assemble(const std::string& title, const std::string& body) {
+  const std::string escaped = EscapeXml(title);
+  const std::pair<absl::string_view, absl::string_view> parts[] = {
+      {"{{title}}", escaped},
       {"{{style}}", View(embedded::report_page_css)},
-      {"{{data}}", parts.json},
-      {"{{library}}", View(embedded::report_chart_js)},
-      {"{{page}}", View(embedded::report_page_js)},
-      {"{{script}}", View(parts.script)},
-      {"{{still}}", parts.still_picture}};
-  const std::string title = EscapeXml(parts.title);
+      {"{{body}}", body},
+      {"{{script}}", View(embedded::report_page_js)}};
   absl::string_view rest = View(embedded::report_page_html);
   std::string page;
   while (true) {
@@ -79,54 +44,109 @@ std::string Assemble(const PageParts& parts) {
     if (at == absl::string_view::npos) return page;
     rest.remove_prefix(at);
     const size_t end = rest.find("}}") + 2;
-    const absl::string_view place = rest.substr(0, end);
-    rest.remove_prefix(end);
-    if (place == "{{title}}") absl::StrAppend(&page, title);
-    for (const auto& [name, text] : places) {
-      if (place == name) absl::StrAppend(&page, text);
+    for (const auto& [name, text] : parts) {
+      if (rest.substr(0, end) == name) absl::StrAppend(&page, text);
     }
+    rest.remove_prefix(end);
   }
+}
+
+std::string Section(const std::string& html) {
+  return absl::StrCat("<section class=\"card\">\n", html, "</section>\n");
+}
+
+std::string Figure(const SvgChart& chart) {
+  return absl::StrCat("<figure>\n", ToSvg(chart), "</figure>\n");
+}
+
+std::string Footer(const std::string& text, const std::string& version, int64_t unix_ms) {
+  std::string written;
+  if (!version.empty()) absl::StrAppend(&written, " Written by tunectl ", version);
+  if (!version.empty() && unix_ms > 0) absl::StrAppend(&written, " on ", TimeText(unix_ms));
+  return absl::StrCat("<footer>", text, EscapeXml(written), written.empty() ? "" : ".",
+                      " This file needs no network.</footer>\n");
+}
+
+// The same trials by the bytes of the other levels of memory that were counted.
+std::string OtherLevels(const v1::Roofline& roofline) {
+  std::string html;
+  for (const v1::RooflineResource level :
+       {v1::ROOFLINE_RESOURCE_L3, v1::ROOFLINE_RESOURCE_L2, v1::ROOFLINE_RESOURCE_L1,
+        v1::ROOFLINE_RESOURCE_SHARED}) {
+    const SvgChart chart = RooflineChart(roofline, level);
+    if (chart.points.empty()) continue;
+    absl::StrAppend(&html, "<details><summary>By the bytes of ",
+                    absl::AsciiStrToUpper(ToText(level)), "</summary>\n", Figure(chart),
+                    "</details>\n");
+  }
+  return html;
 }
 
 }  // namespace
 
 std::string HtmlPage(const v1::RooflineReport& report) {
-  v1::RooflineReport data = report;
-  for (v1::Roofline& roofline : *data.mutable_rooflines()) {
-    for (v1::RooflinePoint& point : *roofline.mutable_points()) {
-      CutMessage(*point.mutable_trial());
-    }
-  }
-  const std::string subject = report.rooflines_size() == 1
-                                  ? SubjectText(report.rooflines(0).sweep())
+  const bool one = report.rooflines_size() == 1;
+  const std::string subject = one ? SubjectText(report.rooflines(0).sweep())
                                   : absl::StrCat(report.rooflines_size(), " problems");
-  return Assemble({.title = absl::StrCat("Roofline: ", subject),
-                   .json = ScriptJson(data),
-                   .script = embedded::report_roofline_js,
-                   .still_picture = ToSvg(ReportChart(report))});
+  std::string body =
+      absl::StrCat("<h1>", EscapeXml(absl::StrCat("Roofline: ", subject)), "</h1>\n");
+  if (!one) {
+    absl::StrAppend(&body, Section(HtmlOfMarkdown(MarkdownOverview(report, "0"),
+                                                  {ToSvg(ReportChart(report))})));
+  }
+  for (const v1::Roofline& roofline : report.rooflines()) {
+    const SvgChart latencies = LatencyChart(roofline);
+    absl::StrAppend(&body,
+                    Section(absl::StrCat(HtmlOfMarkdown(MarkdownSection(roofline), {}),
+                                         Figure(RooflineChart(roofline)), OtherLevels(roofline),
+                                         latencies.points.empty() ? "" : Figure(latencies),
+                                         TrialsTable(roofline))));
+  }
+  absl::StrAppend(
+      &body,
+      Footer("\"Of its roof\" is the least time that the busiest resource needs over the measured "
+             "time. Below 60 % no resource is the limit; above 80 % little is left; above 103 % "
+             "nothing is believed.",
+             report.version(), report.created_unix_ms()));
+  return Assemble(absl::StrCat("Roofline: ", subject), body);
 }
 
 std::string HtmlPage(const v1::SweepReport& report) {
+  std::string pictures;
+  if (!report.params().empty()) absl::StrAppend(&pictures, Figure(EffectsChart(report)));
+  if (report.has_heatmap()) {
+    absl::StrAppend(&pictures, "<figure>\n", ToSvg(PairHeatmap(report)), "</figure>\n");
+  }
+  for (const TimelineBy by : {TimelineBy::kTrials, TimelineBy::kSeconds}) {
+    if (!report.timeline().empty()) absl::StrAppend(&pictures, Figure(TimelineChart(report, by)));
+  }
+  const std::string title =
+      absl::StrCat("Sweep ", report.sweep().id(), ": ", SubjectText(report.sweep()));
   return Assemble(
-      {.title = absl::StrCat("Sweep ", report.sweep().id(), ": ", SubjectText(report.sweep())),
-       .json = ScriptJson(report),
-       .script = embedded::report_sweep_js,
-       .still_picture = SvgText(report)});
+      title, absl::StrCat(Section(HtmlOfMarkdown(MarkdownText(report, ""), {})), Section(pictures),
+                          Footer("Shares are of the variance of log latency, adjusted for the "
+                                 "number of values.",
+                                 report.version(), report.created_unix_ms())));
 }
 
 std::string HtmlPage(const v1::Comparison& comparison) {
   return Assemble(
-      {.title = absl::StrCat("Comparison ", comparison.id(), ": ", comparison.subject()),
-       .json = ScriptJson(comparison),
-       .script = embedded::report_comparison_js,
-       .still_picture = ToSvg(ComparisonChart(comparison))});
+      absl::StrCat("Comparison ", comparison.id(), ": ", comparison.subject()),
+      absl::StrCat(Section(HtmlOfMarkdown(MarkdownText(comparison, "0"),
+                                          {ToSvg(ComparisonChart(comparison))})),
+                   Footer("Each round measures every kernel once, in fresh processes, in an order "
+                          "of its own.",
+                          "", 0)));
 }
 
 std::string HtmlPage(const v1::FusionReport& report) {
-  return Assemble({.title = absl::StrCat("Fusions: ", report.name()),
-                   .json = ScriptJson(report),
-                   .script = embedded::report_fusion_js,
-                   .still_picture = ToSvg(FusionChart(report))});
+  return Assemble(
+      absl::StrCat("Fusions: ", report.name()),
+      absl::StrCat(
+          Section(HtmlOfMarkdown(MarkdownText(report, "0"), {ToSvg(FusionChart(report))})),
+          Footer("A sequence's time is the sum of its kernels', each measured by itself with a "
+                 "cold cache.",
+                 report.version(), report.created_unix_ms())));
 }
 
 }  // namespace client

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports as one HTML file that needs nothing else: data, style, script and Chart.js are in it.
+// Reports as one HTML file that needs nothing else: the pictures of svg_chart.h, the tables and
+// sentences of the Markdown, style, and a script for hover, filters and sorting.
 #pragma once
 
 #include <string>

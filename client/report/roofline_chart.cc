@@ -18,6 +18,7 @@ constexpr Series kBest = 2;
 constexpr Series kSecondLevel = 3;
 constexpr Series kThirdLevel = 4;
 constexpr Series kInvalid = 7;
+constexpr double kSecond = 1e-9;  // of a nanosecond
 
 // The coordinates of a point: FLOPs per byte of a level and FLOP/s.
 struct Place {
@@ -145,7 +146,8 @@ ChartPoints::Point MakePoint(double x, double y, const v1::RooflinePoint& point)
   return {.x = x,
           .y = y,
           .title = TitleOf(point),
-          .hollow = point.verdict() == v1::ROOFLINE_VERDICT_INVALID_ROOF};
+          .hollow = point.verdict() == v1::ROOFLINE_VERDICT_INVALID_ROOF,
+          .trial = point.trial().id()};
 }
 
 std::string MarkText(const char* name, const v1::RooflinePoint& point) {
@@ -226,30 +228,53 @@ SvgChart BandwidthChart(const v1::Roofline& roofline) {
 
 }  // namespace
 
-SvgChart RooflineChart(const v1::Roofline& roofline) {
+SvgChart RooflineChart(const v1::Roofline& roofline, v1::RooflineResource level) {
+  const bool dram = level == v1::ROOFLINE_RESOURCE_DRAM;
+  std::vector<v1::RooflineResource> levels = {level};
+  if (dram) levels.insert(levels.end(), {v1::ROOFLINE_RESOURCE_L2, v1::ROOFLINE_RESOURCE_L1});
   std::vector<Place> places;
   for (const v1::RooflinePoint& point : roofline.points()) {
-    for (const v1::RooflineResource level :
-         {v1::ROOFLINE_RESOURCE_DRAM, v1::ROOFLINE_RESOURCE_L2, v1::ROOFLINE_RESOURCE_L1}) {
-      if (const auto place = PlaceOf(roofline, point, level)) places.push_back(*place);
+    for (const v1::RooflineResource shown : levels) {
+      if (const auto place = PlaceOf(roofline, point, shown)) places.push_back(*place);
     }
   }
   SvgChart chart;
   if (places.empty()) {
-    chart = BandwidthChart(roofline);
+    if (dram) chart = BandwidthChart(roofline);
   } else {
     const std::map<std::string, double> roofs = RoofsOf(roofline);
     const Extent extent = ExtentOf(places, roofs);
     SetAxes(extent, chart);
     AddRoofs(roofs, extent.x_min, extent.x_max, chart);
-    AddTrials(roofline, chart, [&](const v1::RooflinePoint& point) {
-      return PlaceOf(roofline, point, v1::ROOFLINE_RESOURCE_DRAM);
-    });
-    AddLevels(roofline, chart);
+    AddTrials(roofline, chart,
+              [&](const v1::RooflinePoint& point) { return PlaceOf(roofline, point, level); });
+    if (dram) AddLevels(roofline, chart);
   }
   chart.title = SubjectText(roofline.sweep());
-  chart.subtitle = DeviceText(roofline);
+  chart.subtitle = dram ? DeviceText(roofline) : fmt::format("by the bytes of {}", ToText(level));
   chart.description = roofline.diagnosis();
+  return chart;
+}
+
+SvgChart LatencyChart(const v1::Roofline& roofline) {
+  SvgChart chart{.title = "Latency of all trials",
+                 .subtitle = SubjectText(roofline.sweep()),
+                 .x = {.label = "trial, in the order of the search"},
+                 .y = {.unit = "s", .scale = Scale::kLog},
+                 .height = 400};
+  double number = 0;
+  AddTrials(roofline, chart, [&](const v1::RooflinePoint& point) -> std::optional<Place> {
+    const double ns = point.trial().measurement().latency_ns_median();
+    ++number;
+    if (!(ns > 0)) return std::nullopt;
+    return Place{number, ns * kSecond};
+  });
+  const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
+  if (best != nullptr && best->floor_ns() > 0) {
+    chart.references.push_back(
+        {.value = best->floor_ns() * kSecond,
+         .label = fmt::format("least time at the roof {}", LatencyText(best->floor_ns()))});
+  }
   return chart;
 }
 

@@ -122,32 +122,6 @@ std::string Section(const v1::Roofline& roofline) {
   return text;
 }
 
-std::string MarkdownSection(const v1::Roofline& roofline) {
-  const v1::Sweep& sweep = roofline.sweep();
-  std::string text = fmt::format("\n### {}\n\n", MarkdownCell(SubjectText(sweep)));
-  const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
-  if (best == nullptr) return text + "No config was ok.\n";
-  text += fmt::format("**{}.** {}\n\n", MarkdownCell(best->diagnosis()),
-                      MarkdownCell(absl::StrJoin(best->notes(), "; ")));
-  std::vector<std::vector<std::string>> rows;
-  for (const v1::RooflinePoint* point : Fastest(roofline)) {
-    const v1::Measurement& m = point->trial().measurement();
-    rows.push_back(
-        {LatencyText(m.latency_ns_median()),
-         fmt::format("{} to {}", LatencyText(m.latency_ns_low()), LatencyText(m.latency_ns_high())),
-         PercentText(point->efficiency()), ToText(point->binding()),
-         fmt::format("`{}`", ToText(point->trial().config(), sweep.fixed_params()))});
-  }
-  text += MarkdownTable({"median", "95 % interval", "of roof", "binds", "config"}, rows);
-  absl::StrAppend(&text, "\n", MarkdownTable(kUseTitles, UseRows(*best)), "\n");
-  text +=
-      fmt::format("{} trials: {}. Sweep {} on {} ({}), driver {}, {}.\n", roofline.points_size(),
-                  VerdictCounts(roofline), sweep.id(), MarkdownCell(sweep.device_name()),
-                  sweep.target(), roofline.driver(), MarkdownCell(roofline.compiler()));
-  for (const std::string& note : roofline.notes()) text += "\n> " + note + "\n";
-  return text;
-}
-
 }  // namespace
 
 std::string ToText(v1::RooflineResource resource) {
@@ -181,8 +155,38 @@ std::string TerminalText(const v1::RooflineReport& report) {
   return absl::StrJoin(sections, "\n");
 }
 
-std::string MarkdownText(const v1::RooflineReport& report, const std::string& image) {
-  std::string text = "## Rooflines\n";
+std::string MarkdownUses(const v1::RooflinePoint& point) {
+  return MarkdownTable(kUseTitles, UseRows(point));
+}
+
+std::string MarkdownSection(const v1::Roofline& roofline) {
+  const v1::Sweep& sweep = roofline.sweep();
+  std::string text = fmt::format("\n### {}\n\n", MarkdownCell(SubjectText(sweep)));
+  const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
+  if (best == nullptr) return text + "No config was ok.\n";
+  text += fmt::format("**{}.** {}\n\n", MarkdownCell(best->diagnosis()),
+                      MarkdownCell(absl::StrJoin(best->notes(), "; ")));
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::RooflinePoint* point : Fastest(roofline)) {
+    const v1::Measurement& m = point->trial().measurement();
+    rows.push_back(
+        {LatencyText(m.latency_ns_median()),
+         fmt::format("{} to {}", LatencyText(m.latency_ns_low()), LatencyText(m.latency_ns_high())),
+         PercentText(point->efficiency()), ToText(point->binding()),
+         fmt::format("`{}`", ToText(point->trial().config(), sweep.fixed_params()))});
+  }
+  text += MarkdownTable({"median", "95 % interval", "of roof", "binds", "config"}, rows);
+  absl::StrAppend(&text, "\n", MarkdownUses(*best), "\n");
+  text +=
+      fmt::format("{} trials: {}. Sweep {} on {} ({}), driver {}, {}.\n", roofline.points_size(),
+                  VerdictCounts(roofline), sweep.id(), MarkdownCell(sweep.device_name()),
+                  sweep.target(), roofline.driver(), MarkdownCell(roofline.compiler()));
+  for (const std::string& note : roofline.notes()) text += "\n> " + note + "\n";
+  return text;
+}
+
+std::string MarkdownOverview(const v1::RooflineReport& report, const std::string& image) {
+  std::string text;
   if (!image.empty()) absl::StrAppend(&text, "\n![Rooflines](", image, ")\n");
   if (report.rooflines_size() > 1) {
     std::vector<std::vector<std::string>> rows;
@@ -197,6 +201,11 @@ std::string MarkdownText(const v1::RooflineReport& report, const std::string& im
     absl::StrAppend(&text, "\n",
                     MarkdownTable({"problem", "best", "of roof", "binds", "verdict"}, rows));
   }
+  return text;
+}
+
+std::string MarkdownText(const v1::RooflineReport& report, const std::string& image) {
+  std::string text = absl::StrCat("## Rooflines\n", MarkdownOverview(report, image));
   for (const v1::Roofline& roofline : report.rooflines()) text += MarkdownSection(roofline);
   return text;
 }

@@ -138,8 +138,8 @@ std::vector<double> Drawing::Values(bool of_x) const {
 
 Drawing::Drawing(const SvgChart& chart) : chart_(chart), legend_(LegendOf(chart)) {
   // Pictures in one page share one namespace of ids.
-  clip_ = fmt::format("clip{:x}",
-                      std::hash<std::string>()(chart.title + chart.subtitle + chart.y.label));
+  clip_ = fmt::format("clip{:x}", std::hash<std::string>()(chart.title + chart.subtitle +
+                                                           chart.x.label + chart.y.label));
   right_ = chart.width - kPadding;
   const ChartScale y(chart.y, Values(false), 1, 0);
   double widest = 0;
@@ -344,6 +344,7 @@ void Drawing::DrawPoints(const ChartPoints& points) {
     const XY at = At(point.x, point.y);
     if (!Inside(at)) continue;
     out_ += Marker(points.shape, at.x, at.y, points.radius, point.hollow);
+    if (point.trial != 0) out_ += fmt::format(" data-trial=\"{}\"", point.trial);
     out_ += point.title.empty() ? "/>\n"
                                 : "><title>" + EscapeXml(point.title) + "</title>" +
                                       (points.shape == Shape::kCircle   ? "</circle>\n"

@@ -9,6 +9,7 @@
 //   std::string svg = ToSvg(chart);
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ struct ChartPoints {
     std::string title;    // shown where the viewer can hover
     bool hollow = false;  // not to be believed, or not of the main set
     std::string label;    // written beside it
+    int64_t trial = 0;    // becomes the attribute data-trial, unless 0
   };
   std::string name;
   Series series = 0;

@@ -20,54 +20,44 @@ BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 # Runs after the page's own script, as a person would use it.
 PERSON = """
 <script>
-const chips = () => [...document.querySelectorAll('.chip')];
-const rows = () => [...document.querySelectorAll('.card.table tbody tr')];
 const note = (name, value) => { document.body.dataset[name] = String(value); };
-note('rowsAtFirst', rows().length);
-chips().find((chip) => chip.textContent === '32').click();
-note('shownWithoutBlock32', document.body.dataset.shown);
-note('drawnWithoutBlock32', document.body.dataset.drawn);
-chips().find((chip) => chip.textContent === '32').click();
-const titles = [...document.querySelectorAll('.card.table th button')];
-titles.find((title) => title.textContent === 'trial').click();
-titles.find((title) => title.textContent === 'trial').click();
-note('order', rows().map((row) => row.cells[0].textContent).slice(0, 4).join(' '));
-rows()[2].click();
-note('evidence', [...document.querySelectorAll('section')].map((s) => s.textContent)
-    .find((text) => text.startsWith('Evidence')));
-const level = [...document.querySelectorAll('select')].find((s) =>
-    [...s.options].some((o) => o.value === 'l1'));
-level.value = 'l1';
-level.dispatchEvent(new Event('change'));
-note('drawnAtL1', $charts[0].chart.data.datasets.reduce((n, set) =>
-    n + set.data.filter((p) => p.point).length, 0));
-for (const select of document.querySelectorAll('select')) {
-  for (const option of select.options) {
-    select.value = option.value;
-    select.dispatchEvent(new Event('change'));
-  }
-}
-dispatchEvent(new Event('beforeprint'));
-note('printInk', css('--ink'));
-dispatchEvent(new Event('afterprint'));
+const rows = () => all(document, 'tr[data-trial]');
+const shown = (selector) => all(document, selector).filter((node) =>
+    !node.classList.contains('off')).length;
+const points = all(document, 'svg')[0].querySelectorAll('[data-trial]').length;
+note('pointsAtFirst', points);
+note('rowsAtFirst', shown('tr[data-trial]'));
+note('firstByMedian', rows()[0].dataset.trial);
+const chip = all(document, '.chip').find((node) => node.textContent === '32');
+chip.click();
+note('rowsWithoutBlock32', shown('tr[data-trial]'));
+note('count', document.querySelector('.filters .note').textContent);
+chip.click();
+note('rowsAgain', shown('tr[data-trial]'));
+const title = all(document, '.trials th button').find((node) => node.textContent === 'trial');
+title.click();
+title.click();
+note('order', rows().slice(0, 4).map((row) => row.dataset.trial).join(' '));
+const point = document.querySelector('svg [data-trial="104"]');
+const at = point.getBoundingClientRect();
+point.dispatchEvent(new PointerEvent('pointermove',
+    {bubbles: true, clientX: at.x + 1, clientY: at.y + 1}));
+note('tip', document.querySelector('.tip').textContent);
+note('marked', all(document, '.on').length);
+point.dispatchEvent(new MouseEvent('click', {bubbles: true}));
+note('evidence', document.querySelector('tr details[open]').textContent);
+document.querySelector('main').dispatchEvent(new PointerEvent('pointermove', {bubbles: true}));
+note('tipAway', document.querySelector('.tip').hidden);
 note('done', 'yes');
 </script>
 </body>"""
 
 
-# What a reader of a phone cannot see: tables wider than their place, pages wider than the screen.
+# What a reader of a phone cannot see: pages wider than the screen.
 NARROW = """
 <script>
-const wide = [...document.querySelectorAll('table.stack')].filter((table) => {
-  const place = table.parentElement;
-  return place.scrollWidth > place.clientWidth;
-});
 document.body.dataset.screen = String(innerWidth);
-document.body.dataset.stacks = String(document.querySelectorAll('table.stack').length);
-document.body.dataset.cutOff = String(wide.length);
 document.body.dataset.sideways = String(document.documentElement.scrollWidth - innerWidth);
-document.body.dataset.firstCell = getComputedStyle(
-    document.querySelector('table.stack td'), '::before').content;
 </script>
 </body>"""
 
@@ -103,73 +93,47 @@ class ReportPage(unittest.TestCase):
         self.assertEqual(data.get("ready"), "true", body)
         return data, done.stdout
 
-    def test_every_trial_is_drawn_and_listed(self):
-        data, dom = self.dataset(self.page("roofline"))
-        self.assertEqual(data["points"], "40")
-        self.assertEqual(data["shown"], "40")
-        # 37 were timed; both pictures have them all, and the roofs of every level.
-        self.assertEqual(data["drawn"], "37,37")
-        self.assertEqual(sorted(data["roofs"].split(",")), ["dram_copy", "f32", "l1", "l2"])
-        self.assertNotIn("<img", dom)
-        self.assertIn("&lt;/script&gt;", dom.replace("\\u003c", "&lt;").replace("\\u003e", "&gt;"))
-
-    def test_filters_order_evidence_and_levels(self):
+    def test_filters_order_hover_and_evidence(self):
         path = self.page("roofline")
         path.write_text(path.read_text().replace("</body>", PERSON))
         data, _ = self.dataset(path)
         self.assertEqual(data["done"], "yes")
+        # 37 were timed; the best is there at its bytes of L2 and L1, too.
+        self.assertEqual(data["points-at-first"], "39")
         self.assertEqual(data["rows-at-first"], "40")
-        self.assertEqual(data["shown-without-block32"], "30")
+        self.assertEqual(data["first-by-median"], "136")
+        self.assertEqual(data["rows-without-block32"], "30")
         # Of the ten trials with BLOCK=32 all but the one above the roof, the last, were ok.
-        self.assertEqual(data["drawn-without-block32"], "27,27")
-        # All by falling number, best and default too.
+        self.assertEqual(data["count"], "30 of 40 trials shown")
+        self.assertEqual(data["rows-again"], "40")
         self.assertEqual(data["order"], "139 138 137 136")
-        self.assertIn("compile_failed", data["evidence"])
-        self.assertEqual(data["drawn-at-l1"], "10")
-        self.assertEqual(data["print-ink"], "#0b0b0b")
+        self.assertIn("trial 104: ", data["tip"])
+        # Its row, its points in the pictures by DRAM, L2, L1 and in the order of the search.
+        self.assertEqual(data["marked"], "5")
+        self.assertIn("BLOCK=32 STAGES=1", data["evidence"])
+        self.assertEqual(data["tip-away"], "true")
 
-    def test_several_sweeps_have_an_overview(self):
-        data, dom = self.dataset(self.page("rooflines"))
-        self.assertEqual(data["rooflines"], "3")
-        self.assertIn("Rooflines of 3 problems", dom)
+    def test_pages_have_their_pictures_and_tables(self):
+        for what, pictures, texts in (
+                ("roofline", 4, ["sketch rows=1024 bf16", "compile_failed"]),
+                ("rooflines", 13, ["Roofline: 3 problems"]),
+                ("sweep", 4, ["BLOCK against STAGES"]),
+                ("comparison", 1, ["differs"]),
+                ("fusion", 1, ["1.28 [1.25, 1.31]", "add, rmsnorm", "30.0 %"])):
+            _, dom = self.dataset(self.page(what))
+            self.assertEqual(dom.count("<svg "), pictures, what)
+            self.assertNotIn("<img", dom)
+            for text in texts:
+                self.assertIn(text, dom)
 
-    def test_a_sweep_page(self):
-        data, dom = self.dataset(self.page("sweep"))
-        self.assertEqual(data["params"], "2")
-        self.assertEqual(data["timeline"], "4")
-        self.assertEqual(dom.count("<canvas"), 3)
-        self.assertIn("BLOCK against STAGES", dom)
-
-    def test_a_comparison_page(self):
-        _, dom = self.dataset(self.page("comparison"))
-        self.assertEqual(dom.count("<canvas"), 1)
-        self.assertIn("Rate over rows", dom)
-        self.assertEqual(dom.count(">5 TB/s</td>"), 0)
-        self.assertEqual(dom.count(">4 TB/s</td>"), 3)
-        self.assertIn("wrong_result", dom)
-
-    def test_a_fusion_page(self):
-        _, dom = self.dataset(self.page("fusion"))
-        self.assertEqual(dom.count("<canvas"), 1)
-        self.assertIn("1.28 [1.25, 1.31]", dom)
-        self.assertIn("add, rmsnorm", dom)
-        self.assertIn("30.0 %", dom)
-
-    def test_tables_are_whole_on_a_phone(self):
-        for what, tables in (("rooflines", "2"), ("roofline", "1")):
+    def test_pages_fit_a_phone(self):
+        for what in ("rooflines", "roofline", "sweep", "comparison", "fusion"):
             path = self.page(what)
             path.write_text(path.read_text().replace("</body>", NARROW))
             data, _ = self.dataset(path, "--window-size=420,2000")
             if int(data["screen"]) > 500:
                 self.skipTest(f"{BROWSER} makes no window as narrow as a phone")
-            self.assertEqual(data["stacks"], tables)
-            self.assertEqual(data["cut-off"], "0", what)
             self.assertLessEqual(int(data["sideways"]), 0, what)
-            self.assertIn("kernel" if what == "rooflines" else "resource",
-                          data["first-cell"].replace("&quot;", ""))
-            # On a desk it is a table with a head.
-            wide, _ = self.dataset(path, "--window-size=1280,2000")
-            self.assertEqual(wide["first-cell"], "none")
 
     def test_pictures_in_light_dark_on_a_phone_and_on_paper(self):
         target = pathlib.Path(os.environ.get("REPORT_SCREENSHOTS", self.dir.name))

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Markdown of reports as HTML, so that a page and a CI comment have the same tables and sentences.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tune::client {
+
+// Reads the Markdown that reports write: headings, paragraphs, tables, quotes, **bold** and `code`.
+// An image's link is the index of its picture, such as "![Roofline](0)"; pictures are inserted as
+// they are. All other text is escaped.
+std::string HtmlOfMarkdown(const std::string& markdown, const std::vector<std::string>& pictures);
+
+}  // namespace tune::client
