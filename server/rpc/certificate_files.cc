@@ -17,7 +17,6 @@
 #include "base/secret_file.h"
 #include "base/status_macros.h"
 #include "server/rpc/pem.h"
-#include "server/rpc/session_tickets.h"
 #include "server/state/whole_file.h"
 
 namespace tune::server {
@@ -128,9 +127,6 @@ class FetchedCredentials : public grpc::ServerCredentials {
 
 absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(
     const TlsOptions& options) {
-  if (const absl::Status none = SendNoSessionTickets(); !none.ok()) {
-    spdlog::warn("TLS handshakes take longer: {}", none.ToString());
-  }
   std::unique_ptr<CertificateFiles> files(new CertificateFiles(options));
   ASSIGN_OR_RETURN(const Texts texts, files->Read());
   ASSIGN_OR_RETURN(const absl::Time end, CheckPair(options, texts));

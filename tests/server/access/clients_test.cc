@@ -11,20 +11,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
-
-// They would carry the client's certificate, twice, and no client asks for them.
-TEST_F(ClientsTest, AHandshakeEndsWithoutSessionTickets) {
-  Start(Options());
-  const KeyPair mine = authority_.Sign("mine");
-  const std::string log = dir_.path() + "/handshake";
-  const std::string command = absl::StrCat(
-      "sleep 1 | openssl s_client -connect ", server_->addresses()[0], " -alpn h2 -CAfile ",
-      authority_.file(), " -cert ", mine.certificate, " -key ", mine.key, " > ", log, " 2>&1");
-  (void)system(command.c_str());
-  EXPECT_THAT(TextOf(log), AllOf(HasSubstr("Verify return code: 0 (ok)"), HasSubstr("TLSv1.3")));
-  EXPECT_THAT(TextOf(log), Not(HasSubstr("Session Ticket")));
-}
 
 TEST_F(ClientsTest, AnOperatorMakesTokensAndEndsThemAtOnce) {
   Start(Options());
