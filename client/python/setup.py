@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds what is made when the package is built: the messages' description, the headers that kernels share, and the
-records that ship or a snapshot."""
+"""Adds what is made when the package is built: the messages' description, the headers that kernels share, the records
+that ship or a snapshot, and libtune of the build or install that TUNE_PREFIX names."""
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # an old setuptools
+    from wheel.bdist_wheel import bdist_wheel
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parents[1] / "proto"
 SHARED_HEADERS = HERE.parents[1] / "kernels/include"
 RECORDS = HERE.parents[1] / "kernels/records"
+PREFIX = os.environ.get("TUNE_PREFIX")
 
 
 def describe_messages(out):
@@ -26,6 +32,16 @@ def describe_messages(out):
         return
     subprocess.run([protoc, f"--descriptor_set_out={out}", "--include_imports", f"-I{PROTOS}",
                     *map(str, files)], check=True)
+
+
+def bring_library(package, prefix):
+    """libtune, absl's libraries if they lie beside it, and the program that asks a daemon for it, if that is there."""
+    for folder, patterns in (("lib", ("libtune.so.1", "libabsl_*.so.*")), ("bin", ("tune-fetch",))):
+        for path in (file for pattern in patterns for file in (prefix / folder).glob(pattern)):
+            (package / folder).mkdir(exist_ok=True)
+            shutil.copy(path, package / folder / path.name)
+    if not (package / "lib/libtune.so.1").exists():
+        sys.exit(f"tunectl: TUNE_PREFIX={prefix} has no lib/libtune.so.1")
 
 
 class Build(build_py):
@@ -44,6 +60,20 @@ class Build(build_py):
             shutil.copyfile(bundle, package / "bundled" / "snapshot.json")
         for path in () if bundle else RECORDS.glob("*.records.json.gz"):
             shutil.copyfile(path, package / "bundled" / path.name)
+        if PREFIX:
+            bring_library(package, pathlib.Path(PREFIX))
 
 
-setup(cmdclass={"build_py": Build})
+class Parts(Distribution):
+    def has_ext_modules(self):
+        return bool(PREFIX)
+
+
+class Wheel(bdist_wheel):
+    """Of this platform if libtune is in it; any Python will do."""
+
+    def get_tag(self):
+        return ("py3", "none", super().get_tag()[2])
+
+
+setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Parts)

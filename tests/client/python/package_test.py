@@ -28,11 +28,17 @@ class Wheel(kit.PackageTest):
         cls.folder = pathlib.Path(folder.name)
         for part in ("client/python", "proto", "kernels/include", "kernels/records"):  # a build leaves files beside the source
             shutil.copytree(kit.ROOT / part, cls.folder / part, ignore=shutil.ignore_patterns("__pycache__", "build"))
-        bundle = cls.folder / "tuned.json"
-        bundle.write_bytes(kit.snapshot_bytes([kit.record(1)]))
-        cls.pip("wheel", "--no-deps", "--no-build-isolation", "-w", cls.folder / "out", cls.folder / "client/python",
-                TUNE_BUNDLE=str(bundle))
-        (cls.wheel,) = (cls.folder / "out").iterdir()
+        cls.bundle = cls.folder / "tuned.json"
+        cls.bundle.write_bytes(kit.snapshot_bytes([kit.record(1)]))
+        cls.wheel = cls.built("out")
+
+    @classmethod
+    def built(cls, out, **environ):
+        shutil.rmtree(cls.folder / "client/python/build", ignore_errors=True)
+        cls.pip("wheel", "--no-deps", "--no-build-isolation", "-w", cls.folder / out, cls.folder / "client/python",
+                TUNE_BUNDLE=str(cls.bundle), **environ)
+        (wheel,) = (cls.folder / out).iterdir()
+        return wheel
 
     @staticmethod
     def pip(*arguments, **environ):
@@ -41,7 +47,7 @@ class Wheel(kit.PackageTest):
         if done.returncode != 0:
             raise AssertionError(f"pip {arguments}: {done.stdout}{done.stderr}")
 
-    def test_it_is_pure_typed_and_needs_nothing(self):
+    def test_without_a_build_it_is_pure_typed_and_needs_nothing(self):
         self.assertTrue(self.wheel.name.endswith("-py3-none-any.whl"), self.wheel.name)
         with zipfile.ZipFile(self.wheel) as archive:
             names = set(archive.namelist())
@@ -56,12 +62,27 @@ class Wheel(kit.PackageTest):
         self.assertTrue(all("extra ==" in line for line in needed), needed)
         self.assertIn("Requires-Python: >=3.10", metadata)
 
-    def test_it_answers_where_it_is_installed(self):
+    def ask(self, wheel, code, **environ):
         place = self.path / "site"
-        self.pip("install", "--no-deps", "--no-index", "--target", place, self.wheel)
-        done = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=False, cwd=self.path,
-                              env={**os.environ, "PYTHONPATH": str(place)})
-        self.assertEqual(done.stdout.split(), [str(place / "tunectl/__init__.py"), "exact", "128"], done.stderr)
+        self.pip("install", "--no-deps", "--no-index", "--target", place, wheel)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=self.path,
+                              env={**os.environ, "PYTHONPATH": str(place), **environ})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.split()
+
+    def test_it_answers_where_it_is_installed(self):
+        for environ in ({}, {"TUNE_LIBRARY": "/nowhere/libtune.so.1"}):
+            self.assertEqual(self.ask(self.wheel, ASK, **environ), [str(self.path / "site/tunectl/__init__.py"), "exact", "128"])
+            shutil.rmtree(self.path / "site")
+
+    def test_a_wheel_of_a_build_brings_the_library(self):
+        wheel = self.built("whole", TUNE_PREFIX=str(pathlib.Path(os.environ["TUNE_BIN"]).parent))
+        self.assertRegex(wheel.name, "-py3-none-linux_[a-z0-9_]+.whl$")
+        with zipfile.ZipFile(wheel) as archive:
+            self.assertLessEqual({"tunectl/lib/libtune.so.1", "tunectl/bin/tune-fetch"}, set(archive.namelist()))
+        code = ASK + "print(_libtune.library()._name, tunectl.best('scale', n=4097, device='NVIDIA H200').match)"
+        self.assertEqual(self.ask(wheel, code, TUNE_BIN="", PATH="/usr/bin:/bin")[3:],
+                         [str(self.path / "site/tunectl/lib/libtune.so.1"), "nearest"])
 
     @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
     def test_its_types_hold(self):
