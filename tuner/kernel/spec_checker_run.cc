@@ -266,6 +266,7 @@ absl::Status SpecChecker::CheckRules() {
   RETURN_IF_ERROR(CheckParams());
   RETURN_IF_ERROR(CheckLets());
   RETURN_IF_ERROR(CheckConstraints());
+  if (spec_.steps.empty()) return root_.Error("steps", "missing");
   for (int i = 0; i < std::ssize(spec_.steps); ++i) {
     const StepSpec& step = spec_.steps[i];
     const SpecPlace place = root_.Nested("steps", i);

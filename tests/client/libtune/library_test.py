@@ -120,6 +120,11 @@ class Files(LibraryTest):
         self.assertEqual(dict(answer), {})
         self.assertIn("cannot be read here", answer.reason)
 
+    def test_a_kernel_without_steps_has_exact_records_alone(self):
+        client = self.opened(kit.snapshot_bytes([kit.record(1)], kernels=[{**kit.KERNEL, "steps": []}]))
+        self.assertEqual(self.best(client, "exact").launches, ())
+        self.assertIn("cannot be read here: steps: missing", self.best(client, "default", n=64).reason)
+
     def test_lines_that_cannot_be_read_are_not_there(self):
         """Of a file whose digest is right: a daemon of another version wrote it."""
         data = kit.daemon_bytes([kit.record(1), kit.record(2, n=64)], [{"kernel": "scale", "later": 1}])

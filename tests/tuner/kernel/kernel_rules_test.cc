@@ -50,5 +50,12 @@ TEST(KernelRules, AnExpressionThatCannotBeReadIsNamedByItsField) {
             "constraints[1].expression: unexpected end at column 7 of 'VEC <='");
 }
 
+TEST(KernelRules, AKernelWithoutStepsIsRefused) {
+  const auto whole = server::ReadKernel("s", TestSpecText(), TestFiles()).value();
+  KernelSpec spec = RulesOf(whole->spec());
+  spec.steps.clear();
+  EXPECT_EQ(Kernel::CreateRules(spec, "").status().message(), "steps: missing");
+}
+
 }  // namespace
 }  // namespace tune
