@@ -7,34 +7,38 @@ from frameworks import F, Peer, compiled, torch
 EPILOGUES = ("none", "bias", "gelu", "silu", "residual")
 
 
-def operands(a, b, alpha, transpose_a, transpose_b):
-    """A [m, k] and the weight [n, k] as they lie in memory; A is scaled, which is exact for powers of two."""
-    scaled = a * alpha
-    return scaled.t() if transpose_a else scaled, b if transpose_b else b.t()
+def operands(a, b, transpose_a, transpose_b):
+    """A [m, k] and the transposed weight [k, n] as they lie in memory."""
+    return a.t() if transpose_a else a, b.t() if transpose_b else b
 
 
 def gelu(x):
     return F.gelu(x, approximate="tanh")
 
 
+def product(a, w, alpha, beta=0, added=None):
+    """alpha stays a float: A scaled in bf16 would be rounded."""
+    return torch.addmm(a[:1, :1] if added is None else added, a, w, beta=beta, alpha=alpha)
+
+
 def fused(epilogue):
-    """linear adds the bias in cuBLASLt's epilogue, addmm the residual by beta."""
-    return {"none": lambda a, w, bias, residual: F.linear(a, w),
-            "bias": lambda a, w, bias, residual: F.linear(a, w, bias),
-            "gelu": lambda a, w, bias, residual: gelu(F.linear(a, w, bias)),
-            "silu": lambda a, w, bias, residual: F.silu(F.linear(a, w, bias)),
-            "residual": lambda a, w, bias, residual: torch.addmm(residual, a, w.t())}[epilogue]
+    """addmm adds a bias in cuBLASLt's epilogue, and a residual by beta."""
+    activation = {"gelu": gelu, "silu": F.silu}.get(epilogue, lambda x: x)
+    if epilogue == "none":
+        return lambda a, w, bias, residual, alpha: product(a, w, alpha)
+    return lambda a, w, bias, residual, alpha: activation(
+        product(a, w, alpha, 1, residual if epilogue == "residual" else bias))
 
 
 def sequence(epilogue):
     """The product, and an operation of the framework for each step after it."""
     after = {"bias": lambda x, bias, residual: x + bias, "gelu": lambda x, bias, residual: gelu(x + bias),
              "silu": lambda x, bias, residual: F.silu(x + bias), "residual": lambda x, bias, residual: x + residual}
-    return lambda a, w, bias, residual: after[epilogue](F.linear(a, w), bias, residual)
+    return lambda a, w, bias, residual, alpha: after[epilogue](product(a, w, alpha), bias, residual)
 
 
 def lt_gelu(epilogue):
-    return lambda a, w, bias, residual: torch._addmm_activation(bias, a, w.t(), use_gelu=True)
+    return lambda a, w, bias, residual, alpha: torch._addmm_activation(bias, a, w, alpha=alpha, use_gelu=True)
 
 
 def quack(epilogue, tuned=False):
@@ -42,10 +46,10 @@ def quack(epilogue, tuned=False):
     from quack.gemm_interface import gemm
     activation = {"gelu": gelu, "silu": F.silu}.get(epilogue, lambda x: x)
 
-    def call(a, w, bias, residual):
+    def call(a, w, bias, residual, alpha):
         if epilogue == "residual":
-            return gemm(a, w.t(), tuned=tuned) + residual
-        return activation(gemm(a, w.t(), bias=None if epilogue == "none" else bias, tuned=tuned))
+            return gemm(a, w, alpha=alpha, tuned=tuned) + residual
+        return activation(gemm(a, w, alpha=alpha, bias=None if epilogue == "none" else bias, tuned=tuned))
     return call
 
 
@@ -55,7 +59,7 @@ def by_compile(epilogue):
 
 
 def _product(make, a, b, bias, residual, alpha, epilogue, transpose_a, transpose_b):
-    return functools.partial(make(EPILOGUES[epilogue]), *operands(a, b, alpha, transpose_a, transpose_b), bias, residual)
+    return functools.partial(make(EPILOGUES[epilogue]), *operands(a, b, transpose_a, transpose_b), bias, residual, alpha)
 
 
 def scaled_mm(a, b, a_scale, b_scale, alpha, fast_accum):
