@@ -292,8 +292,8 @@ Command SweepCommand(Session& session) {
       .flags = Joined(
           {Flag("--strategy", &flags->strategy, "Search strategy, as in 'tunectl strategy list'"),
            Flag("--budget", &flags->budget,
-                "Trials (100) or time (30s, 5min); time includes the reference, not the wait for the "
-                "device, and limits each compile and each run"),
+                "Trials (100) or time (30s, 5min); time includes the reference, not the wait for "
+                "the device, and limits each compile and each run"),
            Flag("--stop-no-improvement", &flags->stop_no_improvement,
                 "Stop after this many trials in a row without an improvement"),
            Flag("--stop-chance", &flags->stop_chance,

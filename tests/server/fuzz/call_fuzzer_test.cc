@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdlib>
-#include <string>
+#include <random>
 
 #include "absl/time/clock.h"
 
@@ -23,8 +26,11 @@ TEST(CallFuzzerTest, NoCallEndsOrFillsTheDaemon) {
   uint64_t seed = NumberOf("TUNE_FUZZ_SEED", 1);
   CallFuzzer fuzzer;
   for (const absl::Time end = absl::Now() + absl::Seconds(seconds); absl::Now() < end; ++seed) {
-    const std::string bytes = std::to_string(seed);
-    Choices choices(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    // A choice takes a byte, so the bytes are random ones: digits would always make the same calls.
+    std::mt19937_64 random(seed);
+    std::array<uint8_t, 16> bytes;
+    std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<uint8_t>(random()); });
+    Choices choices(bytes.data(), bytes.size());
     EXPECT_EQ(fuzzer.Run(choices), "") << "TUNE_FUZZ_SEED=" << seed;
   }
   EXPECT_GT(fuzzer.successes(), 0u) << "a fuzzer that nothing understands finds nothing";
