@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/kernel_help.h"
@@ -18,18 +19,31 @@ std::string RefuseMinus(const std::string& text) {
   return text.rfind('-', 0) == 0 ? "'" + text + "' is below 0" : "";
 }
 
+// "1000000", "0.5".
+std::string NumberText(double number) {
+  const auto whole = static_cast<int64_t>(number);
+  return static_cast<double>(whole) == number ? absl::StrCat(whole) : absl::StrCat(number);
+}
+
+// As CLI::Range, which prints 0.5 as 0.500000.
+CLI::Validator RangeCheck(double low, double high) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        double value = 0;
+        if (absl::SimpleAtod(text, &value) && value >= low && value <= high) return std::string();
+        return absl::StrCat("Value ", text, " not in range ", NumberText(low), " to ",
+                            NumberText(high));
+      },
+      absl::StrCat("in [", NumberText(low), " - ", NumberText(high), "]"));
+}
+
 template <typename Value>
 CLI::Option* AddOption(CLI::App& app, const Flag& flag, Value& value) {
   if constexpr (std::is_same_v<Value, bool>) {
     return app.add_flag(flag.name, value, flag.help);
   } else {
     CLI::Option* option = app.add_option(flag.name, value, flag.help);
-    if constexpr (std::is_integral_v<Value>) {
-      if (flag.range)
-        option->check(CLI::Range(int64_t(flag.range->first), int64_t(flag.range->second)));
-    } else {
-      if (flag.range) option->check(CLI::Range(flag.range->first, flag.range->second));
-    }
+    if (flag.range) option->check(RangeCheck(flag.range->first, flag.range->second));
     if constexpr (std::is_unsigned_v<Value>) {
       if (!flag.range) option->check(RefuseMinus);
     }

@@ -44,11 +44,11 @@ absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::SubmitGate
   int64_t run_id = 0;
   ProgressMeter meter(quiet);
   const auto show = [&](const v1::JobEvent& event) {
-    std::string text = event.job().message();
+    std::string text = IsUnfinished(event.job().state()) ? event.job().message() : "";
     ForEachResult<v1::GateRun>(event, [&](const v1::GateRun& run) { run_id = run.id(); });
     ForEachResult<v1::GateProgress>(
         event, [&](const v1::GateProgress& progress) { text = ProgressText(progress); });
-    if (!text.empty() && IsUnfinished(event.job().state())) meter.Show(text);
+    if (!text.empty()) meter.Show(text);
   };
   const auto followed = FollowJob(connection, job.id(), OnInterrupt::kCancelJob, show);
   meter.Clear();

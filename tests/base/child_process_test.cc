@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/child_process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -87,8 +88,9 @@ TEST(ChildProcessTest, HasTheFilesOfItsCommandAndNoOthers) {
   ASSERT_TRUE(output.Open().ok());
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);  // not closed on exec
-  const Descriptor first(ends[0]), second(ends[1]);
-  ChildCommand command = Shell(absl::StrCat("for fd in 5 ", ends[0], " ", ends[1],
+  const Descriptor low[] = {Descriptor(ends[0]), Descriptor(ends[1])};
+  const Descriptor first(fcntl(ends[0], F_DUPFD, 20)), second(fcntl(ends[1], F_DUPFD, 20));
+  ChildCommand command = Shell(absl::StrCat("for fd in 5 ", first.get(), " ", second.get(),
                                             "; do test -e /proc/$$/fd/$fd && echo $fd >&5; done; ",
                                             "read line; echo \"$line.\" >&5"));
   command.files = {{output.write_end.get(), 5}};

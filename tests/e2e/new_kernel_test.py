@@ -489,7 +489,7 @@ class ImportTriton(EndToEnd):
         spec = (self.path / "run/twice.textproto").read_text()
         self.assertIn("5000", spec)
         self.run_tunectl("kernel", "check", "run/twice.textproto", "--target", "cpu", "--all")
-        self.assertIn("for --run", self.run_tunectl("import", "script.py", "5000", expect=2).stderr)
+        self.assertIn("need --run", self.run_tunectl("import", "script.py", "5000", expect=2).stderr)
 
 
 if __name__ == "__main__":

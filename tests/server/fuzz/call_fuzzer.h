@@ -33,6 +33,8 @@ class CallFuzzer {
   uint64_t calls() const { return calls_made_; }
 
  private:
+  // Opens channels_, with new tokens.
+  void Connect();
   grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
                     const std::vector<std::string>& requests, absl::Duration patience);
   std::string WhatIsWrong();

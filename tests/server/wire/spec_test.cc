@@ -23,7 +23,8 @@ std::string MessageOf(const std::string& text) {
 
 TEST(SpecTest, EveryFieldOfTheCataloguesSpecsSurvives) {
   std::vector<std::string> texts = {TestSpecText()};
-  for (const CatalogueEntry& entry : LoadCatalogue().value()) texts.push_back(entry.spec_text);
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  for (const CatalogueEntry& entry : catalogue) texts.push_back(entry.spec_text);
   for (const std::string& text : texts) {
     v1::KernelSpec proto;
     ASSERT_TRUE(TextFormat::ParseFromString(text, &proto)) << text;
