@@ -25,7 +25,7 @@ std::string NumberText(double number) {
   return static_cast<double>(whole) == number ? absl::StrCat(whole) : absl::StrCat(number);
 }
 
-// As CLI::Range, which prints 0.5 as 0.500000.
+// Replaces CLI::Range, which prints 0.5 as 0.500000.
 CLI::Validator RangeCheck(double low, double high) {
   return CLI::Validator(
       [=](std::string& text) {

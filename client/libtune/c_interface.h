@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the C interface share: the handles, how a call fails, and how a question is
+// Shared by the files of the C interface: the handles, how a call fails, and how a question is
 // answered. tune.cc has the clients, their answers and the watches, tune_kernel.cc the kernels,
 // tune_program.cc the artifacts.
 #pragma once

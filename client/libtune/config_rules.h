@@ -34,7 +34,7 @@ struct SnapshotKernel {
   absl::StatusOr<Value> Evaluate(const std::string& expression,
                                  const std::map<std::string, int64_t>& dims,
                                  const std::string& dtype, const TargetTraits& target) const;
-  // What a valid config launches, in the order it runs. None if only the compiler knows.
+  // The launches of a valid config, in the order they run. Empty if only the compiler knows.
   std::vector<LaunchPlan> Launches(const Problem& problem, const TargetTraits& target,
                                    const Config& config) const;
 };

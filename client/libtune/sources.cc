@@ -158,7 +158,7 @@ absl::StatusOr<SnapshotPtr> FromDaemon(const Wish& wish, const Daemon& daemon,
   return snapshot;
 }
 
-// What is left at last: a snapshot.json of a folder, else the records that ship.
+// The last source: a snapshot.json of a folder, else the records that ship.
 struct Bundle {
   std::string folder;
   std::string records;

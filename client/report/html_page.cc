@@ -28,7 +28,7 @@ namespace {
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// One pass over the template, so that no part can be mistaken for a placeholder.
+// Fills the template in one pass, so that no part can be mistaken for a placeholder.
 std::string Assemble(const std::string& title, const std::string& body) {
   const std::string escaped = EscapeXml(title);
   const std::pair<absl::string_view, absl::string_view> parts[] = {
