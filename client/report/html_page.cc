@@ -67,7 +67,7 @@ std::string Footer(const std::string& text, const std::string& version, int64_t 
                       " This file needs no network.</footer>\n");
 }
 
-// The same trials by the bytes of the other levels of memory that were counted.
+// Draws the roofline once for each further level of memory whose bytes were counted.
 std::string OtherLevels(const v1::Roofline& roofline) {
   std::string html;
   for (const v1::RooflineResource level :

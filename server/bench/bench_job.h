@@ -38,7 +38,7 @@ struct BenchTools {
   const RecordBook& records;
 };
 
-// One trial of one config. CANCELLED once `cancelled` returns true.
+// Measures one config in one trial. CANCELLED once `cancelled` returns true.
 absl::StatusOr<Trial> MeasureOne(Evaluator& evaluator, const Config& config,
                                  const Cancelled& cancelled);
 

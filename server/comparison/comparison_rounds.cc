@@ -33,7 +33,7 @@ absl::Status Adopt(const ProblemPlan& problem, BufferPlan& buffer) {
                    known->role == buffer.role ? "" : ", or one reads what the other writes"));
 }
 
-// What a kernel runs, on the problem of another. INVALID_ARGUMENT as Adopt.
+// The program of a kernel on the problem of another. INVALID_ARGUMENT: Adopt refuses it.
 absl::StatusOr<Program> ProgramOn(const ProblemPlan& problem, const Variant& other) {
   Program program = ProgramOf(other.plan, other.compiled);
   for (StepPlan& step : program.steps) {

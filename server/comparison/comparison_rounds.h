@@ -33,7 +33,7 @@ class ComparisonRounds {
   // each. What a program has in common with `first`, by name, it takes as that has it.
   absl::StatusOr<std::vector<RunReport>> Agree(const Variant& first,
                                                const std::vector<const Variant*>& others);
-  // As Agree, of what others have computed themselves.
+  // Compares outputs that a peer computed itself. Errors are those of Agree.
   absl::StatusOr<RunReport> Judge(const Variant& first, const std::vector<BufferFile>& outputs);
 
  private:

@@ -17,7 +17,7 @@ bool IsAlike(const BufferPlan& one, const BufferPlan& other) {
   return one.dtype == other.dtype && one.count == other.count;
 }
 
-// Of buffers that are alike. Plain fills do not care for rows and columns.
+// Compares the fills of two buffers that are alike. Plain fills ignore rows and columns.
 bool FillsAlike(const BufferPlan& one, const BufferPlan& other) {
   const auto facts = [](const BufferPlan& buffer) {
     const Fill& fill = buffer.fill;
