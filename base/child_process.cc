@@ -240,6 +240,10 @@ absl::StatusOr<ChildResult> RunChild(ChildCommand command, ChildErrors errors,
   Progress progress = Progress::kSome;
   while (progress == Progress::kSome) {
     progress = ReadSome(out.read_end, err.read_end, bounds, result.output, result.errors);
+    if (bounds.kills_at_max && result.output.size() > bounds.output_max) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(command.program, " printed more than ", bounds.output_max, " bytes"));
+    }
   }
   const auto status =
       progress == Progress::kEnd ? child.Wait(bounds.deadline, bounds.end_fd) : std::nullopt;
@@ -247,8 +251,7 @@ absl::StatusOr<ChildResult> RunChild(ChildCommand command, ChildErrors errors,
     return absl::DeadlineExceededError(absl::StrCat(command.program, " did not end in time"));
   }
   result.exit_code = ExitCodeOf(*status);
-  result.is_cut = result.output.size() > bounds.output_max;
-  if (result.is_cut) result.output.resize(bounds.output_max);
+  result.output.resize(std::min(result.output.size(), bounds.output_max));
   return result;
 }
 

@@ -88,14 +88,14 @@ int ExitCodeOf(int wait_status);
 
 struct ChildBounds {
   Deadline deadline = Deadline::max();
-  size_t output_max = 64 << 10;  // bytes; further output is read and discarded
+  size_t output_max = 64 << 10;  // bytes; further output is read and discarded,
+  bool kills_at_max = false;     // or is RESOURCE_EXHAUSTED at once
   size_t errors_max = 4096;
   int end_fd = -1;  // gives up once this can be read
 };
 
 struct ChildResult {
   int exit_code = 0;
-  bool is_cut = false;  // printed more than output_max
   std::string output;
   std::string errors;
 };
@@ -103,7 +103,7 @@ struct ChildResult {
 enum class ChildErrors { kApart, kInOutput, kInherited };  // where its stderr goes
 
 // Runs a program to its end. UNAVAILABLE if it cannot be started, DEADLINE_EXCEEDED if it does not
-// end in time or the caller gave up.
+// end in time or the caller gave up, RESOURCE_EXHAUSTED as `bounds` says.
 absl::StatusOr<ChildResult> RunChild(ChildCommand command, ChildErrors errors,
                                      const ChildBounds& bounds);
 

@@ -106,13 +106,15 @@ absl::StatusOr<std::string> Fetch(const Order& order) {
                ChildErrors::kApart,
                {.deadline = order.deadline,
                 .output_max = order.bytes_max,
+                .kills_at_max = true,
                 .errors_max = kWordsMax,
                 .end_fd = order.end_fd});
-  if (absl::IsUnavailable(result.status())) {
+  if (absl::IsDeadlineExceeded(result.status()))
+    return NoAnswer(order.address, "no answer in time");
+  if (!result.ok()) {
     return NoAnswer(order.address,
                     absl::StrCat(result.status().message(), " (this program asks the daemon)"));
   }
-  if (!result.ok() || result->is_cut) return NoAnswer(order.address, "no answer in time");
   if (result->exit_code != 0) return NoAnswer(order.address, LastLine(result->errors));
   return std::move(result->output);
 }

@@ -32,7 +32,6 @@ TEST(RunChildTest, ReturnsOutputErrorsAndExitCode) {
   EXPECT_EQ(result->exit_code, 3);
   EXPECT_EQ(result->output, "hello\n");
   EXPECT_EQ(result->errors, "why\n");
-  EXPECT_FALSE(result->is_cut);
   const auto joined = RunChild(Shell("echo why >&2; kill -9 $$"), ChildErrors::kInOutput, {});
   EXPECT_EQ(joined->output, "why\n");
   EXPECT_EQ(joined->exit_code, 128 + SIGKILL);
@@ -44,7 +43,12 @@ TEST(RunChildTest, OutputBeyondTheBoundIsReadAndDiscarded) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->exit_code, 0);
   EXPECT_EQ(result->output, "y\ny\ny\ny\ny\n");
-  EXPECT_TRUE(result->is_cut);
+}
+
+TEST(RunChildTest, AProgramThatPrintsTooMuchIsKilledWhereTheBoundsSaySo) {
+  const auto result = RunChild(Shell("exec yes"), ChildErrors::kInherited,
+                               {.output_max = 10, .kills_at_max = true});
+  EXPECT_TRUE(absl::IsResourceExhausted(result.status())) << result.status();
 }
 
 TEST(RunChildTest, AProgramThatIsLateIsKilled) {
