@@ -49,8 +49,10 @@ int main(int argc, char** argv) {
   return tune::client::RunTunectl(
       argc, argv,
       {.daemon =
-           [](tune::client::Need need, const tune::client::HostTools& tools) {
+           [](tune::client::Need need, const std::vector<std::string>& kernels,
+              const tune::client::HostTools& tools) {
              return Embed(tune::server::StartEmbedded({.store_use = StoreUseFor(need),
+                                                       .kernels = kernels,
                                                        .include_roots = tools.include_roots,
                                                        .triton_python = tools.triton_python,
                                                        .numpy_python = tools.numpy_python}));

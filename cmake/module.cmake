@@ -51,10 +51,11 @@ endfunction()
 # current folder. Each file is a test of ctest, named by its path in tests/ ("db/jobs_test").
 #   SOURCES      more of its sources       DEFINITIONS  macros       PROGRAMS  targets that it starts
 #   EXCEPT       a pattern of paths below the folder that it leaves out
-# All programs share the precompiled headers of tests/main.cc, and so its flags. A file whose cases
-# were all skipped is skipped.
+#   PRECOMPILE   more headers to precompile: worth it for many files
+# Without PRECOMPILE programs share the precompiled headers of tests/main.cc, and so its flags. A file
+# whose cases were all skipped is skipped.
 function(tune_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCEPT" "SOURCES;LIBRARIES;DEFINITIONS;PROGRAMS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCEPT" "SOURCES;LIBRARIES;DEFINITIONS;PROGRAMS;PRECOMPILE")
   file(GLOB_RECURSE files RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS *_test.cc)
   if(arg_EXCEPT)
     list(FILTER files EXCLUDE REGEX "${arg_EXCEPT}")
@@ -63,7 +64,11 @@ function(tune_tests name)
   add_executable(${program} ${files} ${arg_SOURCES})
   target_link_libraries(${program} PRIVATE ${arg_LIBRARIES} tune_test_main)
   target_compile_definitions(${program} PRIVATE ${arg_DEFINITIONS})
-  target_precompile_headers(${program} REUSE_FROM tune_test_main)
+  if(arg_PRECOMPILE)
+    target_precompile_headers(${program} PRIVATE ${test_headers} ${arg_PRECOMPILE})
+  else()
+    target_precompile_headers(${program} REUSE_FROM tune_test_main)
+  endif()
   if(arg_PROGRAMS)
     add_dependencies(${program} ${arg_PROGRAMS})
   endif()

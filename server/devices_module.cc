@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,19 @@
 #include "server/modules.h"
 
 namespace tune::server {
+namespace {
+
+// Parsing takes a millisecond a kernel: much for a command that asks one question about one.
+void KeepNamed(const std::vector<std::string>& names, std::vector<CatalogueEntry>& entries) {
+  const auto is_named = [&](const CatalogueEntry& entry) {
+    return std::find(names.begin(), names.end(), entry.name) != names.end();
+  };
+  // A name of none is one of another name space, or wrong: then the error lists what there is.
+  if (std::none_of(entries.begin(), entries.end(), is_named)) return;
+  std::erase_if(entries, [&](const CatalogueEntry& entry) { return !is_named(entry); });
+}
+
+}  // namespace
 
 absl::Status DevicesModule::Start() {
   const ServerOptions& options = store.options;
@@ -27,6 +42,7 @@ absl::Status DevicesModule::Start() {
                                              .prepare_deadline = options.prepare_deadline,
                                              .run_deadline = options.run_deadline}));
   ASSIGN_OR_RETURN(std::vector<CatalogueEntry> entries, LoadCatalogue());
+  if (store.has_no_jobs) KeepNamed(options.kernels, entries);
   std::vector<absl::Status> faults;
   catalogue = Catalogue::Parse(entries, faults);
   for (const absl::Status& fault : faults) {

@@ -82,6 +82,7 @@ struct StoreModule final : Module {
 
   const ServerOptions& options;
   StoreUse use;                      // kOwn also if a store to be read was not there
+  bool has_no_jobs = false;          // that this server would take up
   std::unique_ptr<db::Store> store;  // null if the server has none
 };
 

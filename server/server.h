@@ -39,6 +39,9 @@ struct ServerOptions {
   ClientRules clients;
   mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
   bool embedded = false;      // inside another program, for that program alone
+  // The catalogue's kernels that an embedded server will be asked about, if it takes up no job;
+  // empty: any.
+  std::vector<std::string> kernels;
   // The folder of the files that jobs of this host read; empty: "snapshots" in state_dir.
   std::string snapshot_dir;
   std::string worker_dir;  // of the workers' programs; empty: beside this program or in ../libexec

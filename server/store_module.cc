@@ -26,6 +26,7 @@ void CheckFile(db::Store& store, const Executor& executor) {
 std::string StorePath(const std::string& state_dir) { return state_dir + "/tune.db"; }
 
 absl::Status StoreModule::Start() {
+  has_no_jobs = use != StoreUse::kOwn;
   if (use == StoreUse::kNone) {
     MakePrivateDir(options.state_dir).IgnoreError();  // for the compile cache, if it can be
     return absl::OkStatus();
@@ -40,6 +41,7 @@ absl::Status StoreModule::Start() {
       return absl::OkStatus();
     }
     use = StoreUse::kOwn;
+    has_no_jobs = absl::IsNotFound(opened.status());
   }
   RETURN_IF_ERROR(MakePrivateDir(options.state_dir));
   ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir),

@@ -185,6 +185,7 @@ void Fill(CLI::App& app, Session& session, const Command& command) {
   if (!command.run) return;
   app.callback([&app, &session, asked, kernel = command.kernel, run = command.run] {
     if (!app.get_subcommands().empty()) return;
+    if (kernel != nullptr) session.kernels = kernel->All();
     if (*asked) std::fputs(app.help(PathOf(*app.get_parent())).c_str(), stdout);
     const absl::Status status = *asked ? PrintDims(session, kernel->All()) : run();
     if (!status.ok()) session.Finish(status);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/connect/credentials.h"
@@ -37,7 +38,9 @@ struct HostTools {
 
 // The servers that tunectl can start in its own process.
 struct EmbeddedServers {
-  std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>(Need, const HostTools& tools)>
+  // `kernels`: that will be asked about; empty: any.
+  std::function<absl::StatusOr<std::unique_ptr<EmbeddedServer>>(
+      Need, const std::vector<std::string>& kernels, const HostTools& tools)>
       daemon;
   StartEmbedded replay;  // recorded spaces; holds no state and no device
 };

@@ -26,7 +26,7 @@ std::string SpecCalled(const std::string& kernel) {
 absl::StatusOr<Connection*> Session::Connect(Need need) {
   if (connection_ == nullptr) {
     ASSIGN_OR_RETURN(auto connection, Connection::Open(address, tls, daemon_user, [&] {
-                       return embedded_.daemon(need, tools);
+                       return embedded_.daemon(need, kernels, tools);
                      }));
     if (!connection->embedded() && !tools.include_roots.empty()) {
       return absl::InvalidArgumentError(

@@ -33,6 +33,7 @@ class Session {
   TlsFiles tls;
   std::string daemon_user;
   HostTools tools;
+  std::vector<std::string> kernels;  // that the command names; empty: it may ask about any
   bool json = false;  // --json of the command; its errors print what programs can act on
   std::map<std::string, std::string> dims;
   // Google Benchmark's own, "--benchmark_...", for the command bench.

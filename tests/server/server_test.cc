@@ -155,6 +155,29 @@ std::string RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::st
   return text;
 }
 
+TEST_F(ServerTest, ParsesTheKernelsThatItIsAskedAboutAlone) {
+  const auto knows_rope = [this](StoreUse use, std::vector<std::string> named) {
+    ServerOptions options = Options();
+    options.addresses.clear();
+    options.embedded = true;
+    options.store_use = use;
+    options.kernels = std::move(named);
+    auto server = Server::Start(options);
+    Stubs stubs(server.value()->InProcessChannel());
+    v1::GetKernelRequest request;
+    request.set_name("rope");
+    v1::Kernel kernel;
+    return Call(*stubs.kernels, &v1::KernelService::Stub::GetKernel, request, &kernel).ok();
+  };
+  EXPECT_TRUE(knows_rope(StoreUse::kNone, {}));
+  EXPECT_FALSE(knows_rope(StoreUse::kNone, {"softmax"}));
+  EXPECT_TRUE(knows_rope(StoreUse::kNone, {"softmax", "rope"}));
+  EXPECT_TRUE(knows_rope(StoreUse::kNone, {"alice/softmax"})) << "its error lists what there is";
+  EXPECT_FALSE(knows_rope(StoreUse::kRead, {"softmax"})) << "there is no store yet";
+  EXPECT_FALSE(knows_rope(StoreUse::kRead, {"softmax"}));
+  EXPECT_TRUE(knows_rope(StoreUse::kOwn, {"softmax"})) << "jobs may be of any";
+}
+
 TEST_F(ServerTest, HealthAndReflectionAreOn) {
   auto server = Server::Start(Options());
   ASSERT_TRUE(server.ok()) << server.status();
