@@ -37,9 +37,9 @@
 #include "tuner/device/cuda/harness.h"
 #include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
-#include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/cuda/probe_bench.h"
 #include "tuner/device/cuda/range_profiler.h"
+#include "tuner/device/prepared_problem.h"
 #include "tuner/kernel/kernel.h"
 #include "tuner/statistics/median.h"
 
@@ -295,7 +295,7 @@ class Bench {
       ASSIGN_OR_RETURN(LoadedProgram kernel,
                        LoadedProgram::Load(*context_, {.steps = {step}, .binary = binary},
                                            [&](const BufferPlan&) {
-                                             return Harness::Array{DType::kF32, dirt_.address(), 1};
+                                             return DeviceArray{DType::kF32, dirt_.address(), 1};
                                            }));
       ASSIGN_OR_RETURN(Json result, TimeChain(kernel));
       result["rounds"] = rounds;
@@ -371,7 +371,7 @@ class Bench {
     ASSIGN_OR_RETURN(const DeviceMemory before,
                      DeviceMemory::Allocate(*context_, std::max<size_t>(1, bytes_before)));
     ASSIGN_OR_RETURN(std::unique_ptr<PreparedProblem> problem,
-                     PreparedProblem::Create(*context_, *harness_, plan, reference, /*seed=*/1));
+                     PreparedProblem::Create(*harness_, plan, reference, /*seed=*/1));
     ASSIGN_OR_RETURN(const LoadedProgram kernel,
                      LoadedProgram::Load(*context_, program, [&](const BufferPlan& wanted) {
                        return problem->Resolve(wanted);
@@ -382,9 +382,7 @@ class Bench {
                                         return problem->PoisonOutputs();
                                       },
                                       [&] { return kernel.Launch(); }));
-    RETURN_IF_ERROR(problem->EnqueueCheck());
-    RETURN_IF_ERROR(context_->Synchronize());
-    ASSIGN_OR_RETURN(const Verdict verdict, problem->ReadVerdict());
+    ASSIGN_OR_RETURN(const Verdict verdict, problem->Check());
     if (!verdict.right) return absl::DataLossError(verdict.message);
     return result;
   }

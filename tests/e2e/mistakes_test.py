@@ -93,7 +93,7 @@ class Mistakes(unittest.TestCase):
     def test_a_shape_that_is_too_small(self):
         spec = self.saxpy(spec=[(X, X.replace('shape: "n"', 'shape: "n // 2"'))])
         first = self.sweep(spec, code=1)
-        self.assertRegex(first, r"the kernel read \d+ bytes past the end of buffer 'x' \(131072 bytes\), in block")
+        self.assertRegex(first, r"the reference read \d+ bytes past the end of buffer 'x' \(131072 bytes\), in block")
 
     def test_an_output_that_is_too_small(self):
         spec = self.saxpy(spec=[('name: "out" buffer { dtype: "f32" shape: "n"',

@@ -59,6 +59,10 @@ bool IsChecked(Role role) { return role == Role::kOutput || role == Role::kInOut
 
 bool IsFilled(Role role) { return role == Role::kInput || role == Role::kInOut; }
 
+unsigned char PoisonByte(DType dtype) {
+  return IsFloat(dtype) ? 0xff : 0xa5;  // all ones is a NaN in every format
+}
+
 size_t DataBytes(const BufferPlan& buffer) {
   return static_cast<size_t>(buffer.count) * static_cast<size_t>(SizeInBytes(buffer.dtype));
 }

@@ -17,6 +17,8 @@ namespace tune {
 bool IsChecked(Role role);
 // Is it filled before a launch? Others are poisoned.
 bool IsFilled(Role role);
+// A buffer is poisoned with this byte: NaN for floats, an unlikely value for integers.
+unsigned char PoisonByte(DType dtype);
 size_t DataBytes(const BufferPlan& buffer);
 TolerancePlan ToleranceFor(const ProblemPlan& plan, const BufferPlan& buffer);
 

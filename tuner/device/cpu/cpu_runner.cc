@@ -9,14 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tuner/device/cpu/cpu_problem_device.h"
 #include "tuner/device/cpu/device_canary.h"
 #include "tuner/device/cpu/fault_report.h"
 #include "tuner/device/cpu/host_ceiling_suite.h"
 #include "tuner/device/cpu/host_ceilings.h"
 #include "tuner/device/cpu/host_info.h"
-#include "tuner/device/cpu/host_problem.h"
 #include "tuner/device/cpu/launcher.h"
 #include "tuner/device/cpu/loaded_program.h"
+#include "tuner/device/prepared_problem.h"
 #include "tuner/statistics/stopping_rule.h"
 
 namespace tune::cpu {
@@ -43,7 +44,9 @@ Outcome OutcomeOf(const absl::Status& status) {
 class CpuRunner : public Runner {
  public:
   CpuRunner(HostInfo info, std::unique_ptr<Launcher> launcher)
-      : info_(std::move(info)), launcher_(std::move(launcher)) {}
+      : info_(std::move(info)),
+        launcher_(std::move(launcher)),
+        device_(MakeProblemDevice(*launcher_, info_.device.memory_bytes / 2)) {}
 
   const DeviceInfo& info() const override { return info_.device; }
   absl::StatusOr<std::vector<Ceiling>> MeasureCeilings() override {
@@ -65,6 +68,8 @@ class CpuRunner : public Runner {
   absl::StatusOr<double> CheckedLaunch(const LoadedProgram& program, RunReport& report);
   absl::Status JudgeLaunch(const LoadedProgram& program, RunReport& report);
   static void Take(Verdict verdict, RunReport& report);
+  // The report of what ended with `status`; an error if another process may do better.
+  absl::StatusOr<RunReport> Finish(const absl::Status& status, RunReport& report);
   // Whether what the last launch left depends on the order of threads, in which case that is wrong.
   absl::Status CheckOrder(const LoadedProgram& program, RunReport& report);
   absl::Status Sample(const LoadedProgram& program, const SamplePolicy& policy, double first_ns,
@@ -72,14 +77,14 @@ class CpuRunner : public Runner {
 
   const HostInfo info_;
   const std::unique_ptr<Launcher> launcher_;
-  std::unique_ptr<HostProblem> problem_;
+  const std::unique_ptr<ProblemDevice> device_;
+  std::unique_ptr<PreparedProblem> problem_;
 };
 
 absl::Status CpuRunner::Prepare(const ProblemPlan& plan, const std::string& reference_binary,
                                 uint64_t seed) {
   problem_.reset();  // its memory first: two problems may not fit
-  ASSIGN_OR_RETURN(problem_, HostProblem::Create(*launcher_, plan, reference_binary, seed,
-                                                 info_.device.memory_bytes / 2));
+  ASSIGN_OR_RETURN(problem_, PreparedProblem::Create(*device_, plan, reference_binary, seed));
   return absl::OkStatus();
 }
 
@@ -88,33 +93,26 @@ absl::StatusOr<RunReport> CpuRunner::Run(const RunRequest& request) {
   RunReport report;
   report.clock = Clock::kHost;
   report.resources.dynamic_shared_bytes = DynamicSharedBytes(request.program.steps);
-  const absl::Status status = RunVariant(request, report);
-  if (status.ok()) return report;
-  // A variant before it may have left nothing: this one is tried again in a fresh process.
-  if (absl::IsResourceExhausted(status)) return status;
-  problem_->Repair();
-  report.outcome = OutcomeOf(status);
-  report.message = std::string(status.message());
-  report.samples_ns.clear();
-  return report;
+  return Finish(RunVariant(request, report), report);
 }
 
 absl::StatusOr<RunReport> CpuRunner::Judge(const std::vector<BufferFile>& outputs) {
   if (problem_ == nullptr) return absl::FailedPreconditionError("Judge before Prepare");
   RunReport report;
-  problem_->RestoreInOuts();
-  problem_->PoisonOutputs();
-  absl::Status status = problem_->SetOutputs(outputs);
-  if (status.ok()) {
-    absl::StatusOr<Verdict> verdict = problem_->Check();
-    status = verdict.status();
-    if (verdict.ok()) Take(*std::move(verdict), report);
-  }
-  if (status.ok()) return report;
-  problem_->Repair();
+  absl::StatusOr<Verdict> verdict = problem_->Judge(outputs);
+  if (verdict.ok()) Take(*std::move(verdict), report);
+  return Finish(verdict.status(), report);
+}
+
+absl::StatusOr<RunReport> CpuRunner::Finish(const absl::Status& status, RunReport& report) {
+  if (status.ok()) return std::move(report);
+  // A variant before it may have left nothing: this one is tried again in a fresh process.
+  if (absl::IsResourceExhausted(status)) return status;
+  RETURN_IF_ERROR(problem_->Repair());
   report.outcome = OutcomeOf(status);
   report.message = std::string(status.message());
-  return report;
+  report.samples_ns.clear();
+  return std::move(report);
 }
 
 absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report) {
@@ -140,8 +138,8 @@ absl::Status CpuRunner::RunVariant(const RunRequest& request, RunReport& report)
 }
 
 absl::StatusOr<double> CpuRunner::CheckedLaunch(const LoadedProgram& program, RunReport& report) {
-  problem_->RestoreInOuts();
-  problem_->PoisonOutputs();
+  RETURN_IF_ERROR(problem_->RestoreInOuts());
+  RETURN_IF_ERROR(problem_->PoisonOutputs());
   ASSIGN_OR_RETURN(const double duration_ns, program.Launch(*launcher_));
   RETURN_IF_ERROR(JudgeLaunch(program, report));
   return duration_ns;
@@ -172,16 +170,16 @@ void CpuRunner::Take(Verdict verdict, RunReport& report) {
 // have a cause that their elements do not show.
 absl::Status CpuRunner::CheckOrder(const LoadedProgram& program, RunReport& report) {
   const bool was_right = report.outcome == Outcome::kOk;
-  const uint64_t forward = problem_->HashOutputs();
+  ASSIGN_OR_RETURN(const uint64_t forward, problem_->HashOutputs());
   RunReport opposite;
   launcher_->SetOrder(Launcher::Order::kReversed);
   const absl::Status launched = CheckedLaunch(program, opposite).status();
   launcher_->SetOrder(Launcher::Order::kForward);
   RETURN_IF_ERROR(launched);
   const bool is_right = opposite.outcome == Outcome::kOk;
-  if (is_right == was_right && (is_right || problem_->HashOutputs() == forward)) {
-    return absl::OkStatus();
-  }
+  if (is_right && was_right) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t reversed, problem_->HashOutputs());
+  if (is_right == was_right && reversed == forward) return absl::OkStatus();
   report.outcome = Outcome::kWrongResult;
   report.message = absl::StrCat(
       "the result depends on the order in which threads run: is a __syncthreads() missing, or do "
@@ -202,9 +200,9 @@ absl::Status CpuRunner::Sample(const LoadedProgram& program, const SamplePolicy&
   StoppingRule rule(policy);
   if (first_ns >= kLongLaunchNs) rule.Add(first_ns);
   while (rule.Decide() == StopReason::kContinue) {
-    problem_->RestoreInOuts();
-    if (cold) problem_->PoisonOutputs();
-    if (cold && first_ns < kLongLaunchNs) problem_->FlushFromCaches();
+    RETURN_IF_ERROR(problem_->RestoreInOuts());
+    if (cold) RETURN_IF_ERROR(problem_->PoisonOutputs());
+    if (cold && first_ns < kLongLaunchNs) RETURN_IF_ERROR(device_->FlushCache());
     ASSIGN_OR_RETURN(const double duration_ns, program.Launch(*launcher_));
     rule.Add(duration_ns);
     if (rule.samples_ns().size() >= kSamplesAtLeast &&

@@ -22,7 +22,6 @@
 #include "tuner/bundle.h"
 #include "tuner/device/cpu/block_scheduler.h"
 #include "tuner/device/cpu/prelude/abi.h"
-#include "tuner/device/problem_checks.h"
 #include "tuner/device/scalar_bytes.h"
 
 namespace tune::cpu {
@@ -218,8 +217,8 @@ absl::StatusOr<LoadedProgram::Symbol> LoadedProgram::LoadSymbol(
     return absl::FailedPreconditionError(
         absl::StrCat("the binary has no symbol '", plan.variable, "'"));
   }
-  ASSIGN_OR_RETURN(const void* elements, resolve(plan.buffer));
-  return Symbol{.variable = *pointer, .elements = elements, .bytes = DataBytes(plan.buffer)};
+  ASSIGN_OR_RETURN(const DeviceArray elements, resolve(plan.buffer));
+  return Symbol{.variable = *pointer, .elements = elements};
 }
 
 absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan,
@@ -237,9 +236,9 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
   for (const ArgPlan& arg : plan.args) {
     Argument argument;
     if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
-      ASSIGN_OR_RETURN(void* data, resolve(*buffer));
-      std::memcpy(argument.bytes.data(), &data, sizeof(data));
-      argument.size = sizeof(data);
+      ASSIGN_OR_RETURN(const DeviceArray array, resolve(*buffer));
+      std::memcpy(argument.bytes.data(), &array.address, sizeof(array.address));
+      argument.size = sizeof(array.address);
     } else if (const auto* scalar = std::get_if<ScalarPlan>(&arg)) {
       ASSIGN_OR_RETURN(argument.size, StoreScalar(*scalar, argument.bytes.data()));
     } else {
@@ -250,8 +249,8 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
     step.arguments.push_back(argument);
   }
   for (const BufferPlan& buffer : plan.zero) {
-    ASSIGN_OR_RETURN(void* data, resolve(buffer));
-    step.zero.push_back({data, DataBytes(buffer)});
+    ASSIGN_OR_RETURN(const DeviceArray array, resolve(buffer));
+    step.zero.push_back(array);
   }
   RETURN_IF_ERROR(CheckParameters(*library, step));
   return step;
@@ -282,17 +281,17 @@ absl::Status LoadedProgram::CheckParameters(const Library& library, const Step& 
 
 absl::StatusOr<double> LoadedProgram::Launch(Launcher& launcher) const {
   for (const Symbol& symbol : symbols_) {
-    std::memcpy(symbol.variable, symbol.elements, symbol.bytes);
+    std::memcpy(symbol.variable, symbol.elements.data(), symbol.elements.bytes());
   }
   std::optional<int64_t> begin_ns;
   const auto began = [&] {
     if (!begin_ns.has_value()) begin_ns = launcher.begin_ns();
   };
   for (const Step& step : steps_) {
-    for (const Range& range : step.zero) {
-      launcher.ForPieces(static_cast<int64_t>(range.bytes), kZeroGrain,
-                         [&range](unsigned, int64_t begin, int64_t end) {
-                           std::memset(static_cast<char*>(range.data) + begin, 0,
+    for (const DeviceArray& array : step.zero) {
+      launcher.ForPieces(static_cast<int64_t>(array.bytes()), kZeroGrain,
+                         [&array](unsigned, int64_t begin, int64_t end) {
+                           std::memset(static_cast<char*>(array.data()) + begin, 0,
                                        static_cast<size_t>(end - begin));
                          });
       began();

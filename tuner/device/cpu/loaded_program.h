@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,12 +12,10 @@
 #include "absl/status/statusor.h"
 #include "tuner/device/cpu/launcher.h"
 #include "tuner/device/cpu/shared_guards.h"
+#include "tuner/device/device_array.h"
 #include "tuner/plan.h"
 
 namespace tune::cpu {
-
-// Returns the data of a buffer argument.
-using BufferResolver = std::function<absl::StatusOr<void*>(const BufferPlan&)>;
 
 // Creates the memory files from which programs are loaded in advance, for a process that will not
 // be allowed to create any: its code could hide memory in such files, which no resident set counts.
@@ -49,10 +46,6 @@ class LoadedProgram {
     alignas(8) std::array<unsigned char, 8> bytes = {};
     size_t size = 0;
   };
-  struct Range {
-    void* data = nullptr;
-    size_t bytes = 0;
-  };
   // The library of a unit of the artifact.
   struct Library {
     void* handle = nullptr;
@@ -61,14 +54,13 @@ class LoadedProgram {
   };
   struct Symbol {
     void* variable = nullptr;
-    const void* elements = nullptr;
-    size_t bytes = 0;
+    DeviceArray elements;
   };
   struct Step {
     KernelCode code;
     LaunchPlan launch;
     std::vector<Argument> arguments;
-    std::vector<Range> zero;
+    std::vector<DeviceArray> zero;
   };
 
   LoadedProgram() = default;

@@ -15,11 +15,11 @@
 #include "tuner/device/cuda/harness.h"
 #include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/cuda/nvrtc_compiler.h"
-#include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/cuda/range_profiler.h"
 #include "tuner/device/cuda/sampler.h"
 #include "tuner/device/cuda/telemetry.h"
 #include "tuner/device/cuda/variant_counter.h"
+#include "tuner/device/prepared_problem.h"
 
 namespace tune::cuda {
 namespace {
@@ -76,6 +76,9 @@ class CudaRunner : public Runner {
   absl::Status CountVariant(const CountRequest& request, CountReport& report);
   absl::Status RunLoaded(const LoadedProgram& program, const SamplePolicy& policy,
                          RunReport& report);
+  // The report of what ended with `status`; an error if the runner itself cannot go on.
+  template <typename Report>
+  absl::StatusOr<Report> Finish(const absl::Status& status, Report& report);
   // Fails once the context is lost.
   absl::Status CheckUsable() const;
   // Remembers that the context is lost, if that is what `status` means.
@@ -135,7 +138,7 @@ absl::Status CudaRunner::Prepare(const ProblemPlan& plan, const std::string& ref
   sampler_.reset();
   problem_.reset();  // its memory first: two problems may not fit
   absl::StatusOr<std::unique_ptr<PreparedProblem>> problem =
-      PreparedProblem::Create(*parts_.context, *parts_.harness, plan, reference_binary, seed);
+      PreparedProblem::Create(*parts_.harness, plan, reference_binary, seed);
   if (!problem.ok()) {
     // A reference that faults is the problem's fault and also the end of this context.
     lost_ = lost_ || !parts_.context->Synchronize().ok();
@@ -149,11 +152,8 @@ absl::Status CudaRunner::Prepare(const ProblemPlan& plan, const std::string& ref
   return absl::OkStatus();
 }
 
-absl::StatusOr<RunReport> CudaRunner::Run(const RunRequest& request) {
-  RETURN_IF_ERROR(CheckUsable());
-  if (problem_ == nullptr) return absl::FailedPreconditionError("Run before Prepare");
-  RunReport report;
-  const absl::Status status = RunVariant(request, report);
+template <typename Report>
+absl::StatusOr<Report> CudaRunner::Finish(const absl::Status& status, Report& report) {
   if (!status.ok()) {
     const std::optional<Outcome> outcome = OutcomeOf(status);
     if (!outcome) {
@@ -164,34 +164,25 @@ absl::StatusOr<RunReport> CudaRunner::Run(const RunRequest& request) {
     report.message = std::string(status.message());
   }
   lost_ = lost_ || report.outcome == Outcome::kFaulted;
-  return report;
+  return std::move(report);
+}
+
+absl::StatusOr<RunReport> CudaRunner::Run(const RunRequest& request) {
+  RETURN_IF_ERROR(CheckUsable());
+  if (problem_ == nullptr) return absl::FailedPreconditionError("Run before Prepare");
+  RunReport report;
+  return Finish(RunVariant(request, report), report);
 }
 
 absl::StatusOr<RunReport> CudaRunner::Judge(const std::vector<BufferFile>& outputs) {
   RETURN_IF_ERROR(CheckUsable());
   if (problem_ == nullptr) return absl::FailedPreconditionError("Judge before Prepare");
   RunReport report;
-  const absl::Status status = JudgeOutputs(outputs, report);
-  if (!status.ok()) {
-    const std::optional<Outcome> outcome = OutcomeOf(status);
-    if (!outcome) {
-      lost_ = true;
-      return status;
-    }
-    report.outcome = *outcome;
-    report.message = std::string(status.message());
-  }
-  lost_ = lost_ || report.outcome == Outcome::kFaulted;
-  return report;
+  return Finish(JudgeOutputs(outputs, report), report);
 }
 
 absl::Status CudaRunner::JudgeOutputs(const std::vector<BufferFile>& outputs, RunReport& report) {
-  RETURN_IF_ERROR(problem_->RestoreInOuts());
-  RETURN_IF_ERROR(problem_->PoisonOutputs());
-  RETURN_IF_ERROR(problem_->SetOutputs(outputs));
-  RETURN_IF_ERROR(problem_->EnqueueCheck());
-  RETURN_IF_ERROR(parts_.context->Synchronize());
-  ASSIGN_OR_RETURN(Verdict verdict, problem_->ReadVerdict());
+  ASSIGN_OR_RETURN(Verdict verdict, problem_->Judge(outputs));
   if (verdict.harness_damaged) return absl::DataLossError(verdict.message);
   report.error = std::move(verdict.error);
   if (verdict.right) return absl::OkStatus();
@@ -212,23 +203,12 @@ absl::StatusOr<CountReport> CudaRunner::Count(const CountRequest& request) {
   CountReport report;
   report.unavailable = parts_.no_profiler;
   if (parts_.profiler == nullptr) return report;
-  const absl::Status status = CountVariant(request, report);
-  if (!status.ok()) {
-    const std::optional<Outcome> outcome = OutcomeOf(status);
-    if (!outcome) {
-      lost_ = true;
-      return status;
-    }
-    report.outcome = *outcome;
-    report.message = std::string(status.message());
-  }
-  lost_ = lost_ || report.outcome == Outcome::kFaulted;
-  return report;
+  return Finish(CountVariant(request, report), report);
 }
 
 absl::Status CudaRunner::CountVariant(const CountRequest& request, CountReport& report) {
   ASSIGN_OR_RETURN(LoadedProgram program, Load(request.program));
-  VariantCounter counter(*parts_.context, *parts_.harness, *parts_.profiler, *problem_);
+  VariantCounter counter(*parts_.harness, *parts_.profiler, *problem_);
   RunReport checked;
   absl::Status status = sampler_->CheckLaunch(program, *problem_, checked).status();
   report.outcome = checked.outcome;

@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "tuner/device/cuda/loaded_program.h"
+#include "tuner/device/problem_checks.h"
 
 namespace tune::embedded {
 extern const std::string_view cuda_harness_source;
@@ -29,11 +33,36 @@ constexpr const char* kKernelNames[] = {
 
 constexpr uint64_t kCanarySeed = 0x7475'6e65'6374'6c00ull;
 
+// A page, which also keeps the data aligned for every kind of access.
+constexpr size_t kGuardBytes = 4096;
+// Left free for the driver, CUPTI's buffers and the variants' own code and stacks.
+constexpr size_t kMemoryReserveBytes = 512u << 20;
+constexpr double kGiB = 1073741824.0;
+
 uint64_t Mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   return z ^ (z >> 31);
 }
+
+class DeviceProgram : public ProblemDevice::OwnProgram {
+ public:
+  DeviceProgram(LoadedProgram program, const DeviceContext& context)
+      : program_(std::move(program)), context_(context) {}
+
+  absl::StatusOr<std::string> Run() override {
+    absl::Status status = program_.SetSymbols();
+    if (status.ok()) status = program_.Launch();
+    if (status.ok()) status = context_.Synchronize();
+    if (status.ok()) return "";
+    program_.Abandon();
+    return status;
+  }
+
+ private:
+  LoadedProgram program_;
+  const DeviceContext& context_;
+};
 
 }  // namespace
 
@@ -52,12 +81,12 @@ CompilePlan HarnessCompilePlan(const std::string& target) {
 absl::StatusOr<std::unique_ptr<Harness>> Harness::Create(const DeviceContext& context,
                                                          Compiler& compiler) {
   std::unique_ptr<Harness> harness(new Harness(context));
-  RETURN_IF_ERROR(harness->Load(compiler));
-  RETURN_IF_ERROR(harness->Allocate());
+  RETURN_IF_ERROR(harness->LoadKernels(compiler));
+  RETURN_IF_ERROR(harness->AllocateShared());
   return harness;
 }
 
-absl::Status Harness::Load(Compiler& compiler) {
+absl::Status Harness::LoadKernels(Compiler& compiler) {
   static_assert(std::size(kKernelNames) == kKernelCount);
   ASSIGN_OR_RETURN(Artifact compiled, compiler.Compile(HarnessCompilePlan(TargetOf(context_.sm))));
   if (compiled.outcome != Outcome::kOk) {
@@ -80,7 +109,7 @@ absl::Status Harness::Load(Compiler& compiler) {
   return absl::OkStatus();
 }
 
-absl::Status Harness::Allocate() {
+absl::Status Harness::AllocateShared() {
   ASSIGN_OR_RETURN(results_memory_, DeviceMemory::Allocate(context_, sizeof(CheckResults)));
   ASSIGN_OR_RETURN(partials_,
                    DeviceMemory::Allocate(context_, kCompareBlocksMax * sizeof(CompareResult)));
@@ -125,14 +154,14 @@ unsigned Harness::BlocksFor(uint64_t count, uint64_t each) const {
   return static_cast<unsigned>(std::min<uint64_t>(wanted, 8ull * context_.sm_count));
 }
 
-absl::Status Harness::Fill(const Array& out, const tune::Fill& fill, uint64_t key) {
+absl::Status Harness::Fill(const DeviceArray& out, const tune::Fill& fill, uint64_t key) {
   if (out.count == 0) return absl::OkStatus();
   return Launch(kFill, BlocksFor(out.count, 1), static_cast<int>(out.dtype), out.address,
                 static_cast<uint64_t>(out.count), static_cast<int>(fill.kind), fill.low, fill.high,
                 key);
 }
 
-absl::Status Harness::Widen(const Array& out, const Array& in) {
+absl::Status Harness::Widen(const DeviceArray& out, const DeviceArray& in) {
   if (!IsFloat(in.dtype) || (out.dtype != DType::kF32 && out.dtype != DType::kF64)) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot widen ", ToText(in.dtype), " to ", ToText(out.dtype)));
@@ -141,12 +170,30 @@ absl::Status Harness::Widen(const Array& out, const Array& in) {
                 static_cast<int>(in.dtype), in.address, static_cast<uint64_t>(out.count));
 }
 
-absl::Status Harness::Poison(const Array& out) {
-  const unsigned char byte = IsFloat(out.dtype) ? 0xff : 0xa5;  // all ones is a NaN in every format
+absl::Status Harness::SetBytes(const DeviceArray& out, unsigned char byte) {
   if (out.count == 0) return absl::OkStatus();
   return context_.Check(
       context_.driver.cuMemsetD8Async(out.address, byte, out.bytes(), context_.stream),
       "cuMemsetD8Async");
+}
+
+absl::Status Harness::Copy(const DeviceArray& out, const DeviceArray& in) {
+  return context_.Check(
+      context_.driver.cuMemcpyDtoDAsync(out.address, in.address, out.bytes(), context_.stream),
+      "cuMemcpyDtoDAsync");
+}
+
+absl::Status Harness::Upload(const DeviceArray& out, const std::string& elements) {
+  if (elements.empty()) return absl::OkStatus();
+  return context_.Check(context_.driver.cuMemcpyHtoDAsync(out.address, elements.data(),
+                                                          elements.size(), context_.stream),
+                        "cuMemcpyHtoDAsync");
+}
+
+absl::Status Harness::Download(const DeviceArray& in, void* host) {
+  return context_.Check(
+      context_.driver.cuMemcpyDtoHAsync(host, in.address, in.bytes(), context_.stream),
+      "cuMemcpyDtoHAsync");
 }
 
 absl::Status Harness::FlushCache() {
@@ -154,24 +201,65 @@ absl::Status Harness::FlushCache() {
   return Launch(kFlush, BlocksFor(words, 4), flush_.address(), words, partials_.address());
 }
 
-absl::Status Harness::SetGuards(const std::vector<GuardRange>& ranges) {
-  if (ranges.size() > 2 * kBuffersMax) {
+absl::Status Harness::CheckFits(size_t buffer_count, double bytes) const {
+  if (buffer_count > kBuffersMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kernel has ", buffer_count, " buffers; ", kBuffersMax, " are possible"));
+  }
+  const double needed = bytes + 2.0 * kGuardBytes * static_cast<double>(buffer_count);
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  RETURN_IF_ERROR(
+      context_.Check(context_.driver.cuMemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo"));
+  const size_t usable = free_bytes - std::min(free_bytes, kMemoryReserveBytes);
+  if (needed <= static_cast<double>(usable)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the problem needs %.2f GiB of device memory with its reference; %.2f GiB of the %.2f GiB of "
+      "%s is free",
+      needed / kGiB, static_cast<double>(usable) / kGiB, static_cast<double>(total_bytes) / kGiB,
+      context_.name));
+}
+
+absl::StatusOr<DeviceArray> Harness::Allocate(size_t buffer, Part part, const BufferPlan& plan) {
+  if (buffer >= kBuffersMax) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kBuffersMax, " buffers"));
   }
+  if (buffer >= buffers_.size()) buffers_.resize(buffer + 1);
+  DeviceMemory& memory = buffers_[buffer].parts[part];
+  // The guard after the data begins at the very next byte.
+  const size_t guard = part == kData ? kGuardBytes : 0;
+  const size_t bytes = std::max<size_t>(DataBytes(plan) + 2 * guard, 1);
+  if (memory.bytes() < bytes) {
+    memory = DeviceMemory();  // the old and the new may not both fit
+    ASSIGN_OR_RETURN(memory, DeviceMemory::Allocate(context_, bytes));
+  }
+  if (part == kData) buffers_[buffer].data_bytes = DataBytes(plan);
+  return DeviceArray{plan.dtype, memory.address() + guard, plan.count};
+}
+
+void Harness::FreeAll() {
+  buffers_.clear();
+  seals_.clear();
+  guard_count_ = 0;
+}
+
+absl::Status Harness::SetGuards() {
   // The table is page-locked: an earlier copy of it may still be on its way.
-  RETURN_IF_ERROR(context_.Synchronize());
-  std::copy(ranges.begin(), ranges.end(), guard_table_);
-  guard_count_ = ranges.size();
+  RETURN_IF_ERROR(Wait());
+  guard_count_ = 0;
+  for (const Buffer& buffer : buffers_) {
+    const DeviceMemory& memory = buffer.parts[kData];
+    const Address after = memory.address() + kGuardBytes + buffer.data_bytes;
+    // A buffer without memory has empty guards: they are found by the number of their buffer.
+    const size_t bytes = memory.bytes() == 0 ? 0 : kGuardBytes;
+    guard_table_[guard_count_++] = {memory.address(), bytes};
+    guard_table_[guard_count_++] = {after, bytes};
+  }
   if (guard_count_ == 0) return absl::OkStatus();
   RETURN_IF_ERROR(context_.Check(
       context_.driver.cuMemcpyHtoDAsync(guards_.address(), guard_table_,
                                         guard_count_ * sizeof(GuardRange), context_.stream),
       "cuMemcpyHtoDAsync"));
-  return RepairGuards();
-}
-
-absl::Status Harness::RepairGuards() {
-  if (guard_count_ == 0) return absl::OkStatus();
   return Launch(kGuardFill, static_cast<unsigned>(guard_count_), guards_.address());
 }
 
@@ -181,7 +269,7 @@ absl::Status Harness::BeginCheck() {
                         "cuMemsetD8Async");
 }
 
-absl::Status Harness::Compare(int slot, const Array& out, const Array& reference,
+absl::Status Harness::Compare(size_t buffer, const DeviceArray& out, const DeviceArray& reference,
                               const TolerancePlan& tolerance) {
   const unsigned blocks = std::min<unsigned>(BlocksFor(out.count, 4), kCompareBlocksMax);
   RETURN_IF_ERROR(Launch(kCompare, blocks, static_cast<int>(out.dtype), out.address,
@@ -189,24 +277,65 @@ absl::Status Harness::Compare(int slot, const Array& out, const Array& reference
                          static_cast<uint64_t>(out.count), tolerance.rtol, tolerance.atol,
                          partials_.address()));
   return Launch(kCompareFinish, 1, partials_.address(), static_cast<int>(blocks),
-                ResultAddress(offsetof(CheckResults, compare) + slot * sizeof(CompareResult)));
+                ResultAddress(offsetof(CheckResults, compare) + buffer * sizeof(CompareResult)));
 }
 
-absl::Status Harness::Hash(int slot, CUdeviceptr address, size_t bytes) {
-  return Launch(kHash, BlocksFor(bytes / 8, 4), address, static_cast<uint64_t>(bytes),
-                ResultAddress(offsetof(CheckResults, hashes) + slot * sizeof(uint64_t)));
-}
-
-absl::Status Harness::CheckGuards() {
-  if (guard_count_ == 0) return absl::OkStatus();
-  return Launch(kGuardCheck, static_cast<unsigned>(guard_count_), guards_.address(),
-                ResultAddress(offsetof(CheckResults, guards)));
+absl::Status Harness::Hash(size_t buffer, const DeviceArray& in) {
+  return Launch(kHash, BlocksFor(in.bytes() / 8, 4), in.address, static_cast<uint64_t>(in.bytes()),
+                ResultAddress(offsetof(CheckResults, hashes) + buffer * sizeof(uint64_t)));
 }
 
 absl::Status Harness::EndCheck() {
+  if (guard_count_ > 0) {
+    RETURN_IF_ERROR(Launch(kGuardCheck, static_cast<unsigned>(guard_count_), guards_.address(),
+                           ResultAddress(offsetof(CheckResults, guards))));
+  }
   return context_.Check(context_.driver.cuMemcpyDtoHAsync(results_, results_memory_.address(),
                                                           sizeof(CheckResults), context_.stream),
                         "cuMemcpyDtoHAsync");
+}
+
+std::string Harness::DescribeDamage(size_t buffer) const {
+  const GuardResult& before = results_->guards[2 * buffer];
+  const GuardResult& after = results_->guards[2 * buffer + 1];
+  if (before.bad_bytes > 0) {
+    return absl::StrCat(before.bad_bytes, " bytes before it, the first ",
+                        kGuardBytes - before.first_bad, " bytes ahead of its start");
+  }
+  if (after.bad_bytes == 0) return "";
+  return absl::StrCat(after.bad_bytes, " bytes after it, the first ", after.first_bad,
+                      " bytes past its end");
+}
+
+absl::StatusOr<std::vector<uint64_t>> Harness::HashParts(Part part) {
+  RETURN_IF_ERROR(BeginCheck());
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const DeviceMemory& memory = buffers_[i].parts[part];
+    if (memory.bytes() == 0) continue;
+    RETURN_IF_ERROR(Hash(i, {DType::kU8, memory.address(), static_cast<int64_t>(memory.bytes())}));
+  }
+  RETURN_IF_ERROR(EndCheck());
+  RETURN_IF_ERROR(Wait());
+  return std::vector<uint64_t>(std::begin(results_->hashes), std::end(results_->hashes));
+}
+
+absl::Status Harness::Seal(Part part) {
+  ASSIGN_OR_RETURN(seals_[part], HashParts(part));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Harness::SealsHold() {
+  for (const auto& [part, hashes] : seals_) {
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> now, HashParts(part));
+    if (now != hashes) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<std::unique_ptr<ProblemDevice::OwnProgram>> Harness::Load(
+    const Program& program, const BufferResolver& resolve, const char* /*name*/) {
+  ASSIGN_OR_RETURN(LoadedProgram loaded, LoadedProgram::Load(context_, program, resolve));
+  return std::make_unique<DeviceProgram>(std::move(loaded), context_);
 }
 
 absl::Status Harness::RunCanary() {

@@ -31,7 +31,7 @@ constexpr int kHarnessThreads = 256;  // of every harness block
 struct CheckResults {
   CompareResult compare[kBuffersMax];
   GuardResult guards[2 * kBuffersMax];
-  unsigned long long hashes[2 * kBuffersMax];
+  unsigned long long hashes[kBuffersMax];
 };
 
 }  // namespace tune::cuda

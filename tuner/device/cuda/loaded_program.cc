@@ -144,7 +144,7 @@ absl::StatusOr<LoadedProgram::Step> LoadedProgram::LoadStep(const StepPlan& plan
   RETURN_IF_ERROR(SetArguments(plan.args, resolve, step));
   RETURN_IF_ERROR(CheckParameters(step));
   for (const BufferPlan& buffer : plan.zero) {
-    ASSIGN_OR_RETURN(Harness::Array array, resolve(buffer));
+    ASSIGN_OR_RETURN(DeviceArray array, resolve(buffer));
     if (array.bytes() > 0) step.zero.push_back(array);
   }
   RETURN_IF_ERROR(CheckLaunch(step, shared_bytes_max));
@@ -288,7 +288,7 @@ absl::Status LoadedProgram::SetArguments(const std::vector<ArgPlan>& args,
   for (const ArgPlan& arg : args) {
     Parameter parameter;
     if (const auto* buffer = std::get_if<BufferPlan>(&arg)) {
-      ASSIGN_OR_RETURN(Harness::Array array, resolve(*buffer));
+      ASSIGN_OR_RETURN(DeviceArray array, resolve(*buffer));
       std::memcpy(parameter.bytes, &array.address, sizeof(array.address));
       parameter.size = sizeof(array.address);
     } else if (const auto* scalar = std::get_if<ScalarPlan>(&arg)) {
@@ -299,7 +299,7 @@ absl::Status LoadedProgram::SetArguments(const std::vector<ArgPlan>& args,
         return absl::InvalidArgumentError(absl::StrCat(
             "tensor map '", plan.name, "': needs sm_90 or later, not sm_", context_->sm));
       }
-      ASSIGN_OR_RETURN(Harness::Array array, resolve(plan.buffer));
+      ASSIGN_OR_RETURN(DeviceArray array, resolve(plan.buffer));
       ASSIGN_OR_RETURN(CUtensorMap map, EncodeTensorMap(context_->driver, plan, array.dtype,
                                                         array.address, array.count));
       std::memcpy(parameter.bytes, &map, sizeof(map));
@@ -366,7 +366,7 @@ CUlaunchConfig LoadedProgram::Config(const LaunchPlan& launch, Attributes& attri
 
 absl::Status LoadedProgram::Launch(const Step& step) const {
   const DriverApi& driver = context_->driver;
-  for (const Harness::Array& array : step.zero) {
+  for (const DeviceArray& array : step.zero) {
     RETURN_IF_ERROR(
         context_->Check(driver.cuMemsetD8Async(array.address, 0, array.bytes(), context_->stream),
                         "cuMemsetD8Async"));

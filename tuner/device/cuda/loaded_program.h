@@ -4,21 +4,18 @@
 
 #include <cuda.h>
 
-#include <functional>
+#include <array>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tuner/device/cuda/device_context.h"
-#include "tuner/device/cuda/harness.h"
+#include "tuner/device/device_array.h"
 #include "tuner/plan.h"
 #include "tuner/trial.h"
 
 namespace tune::cuda {
-
-// Returns the buffer of an argument. INVALID_ARGUMENT if no buffer fits.
-using BufferResolver = std::function<absl::StatusOr<Harness::Array>(const BufferPlan&)>;
 
 // Not thread-safe. Unloads with its owner, unless the context is lost.
 class LoadedProgram {
@@ -57,12 +54,12 @@ class LoadedProgram {
     CUfunction function = nullptr;
     LaunchPlan launch;
     std::vector<Parameter> parameters;
-    std::vector<Harness::Array> zero;
+    std::vector<DeviceArray> zero;
   };
 
   struct Symbol {
     CUdeviceptr variable = 0;
-    Harness::Array elements;
+    DeviceArray elements;
   };
   // Launch attributes besides the sizes.
   using Attributes = std::array<CUlaunchAttribute, 3>;

@@ -21,7 +21,7 @@
 #include "tuner/device/cuda/device_context.h"
 #include "tuner/device/cuda/harness.h"
 #include "tuner/device/cuda/loaded_program.h"
-#include "tuner/device/cuda/prepared_problem.h"
+#include "tuner/device/prepared_problem.h"
 #include "tuner/device/runner.h"
 #include "tuner/statistics/stopping_rule.h"
 

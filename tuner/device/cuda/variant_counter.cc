@@ -72,9 +72,7 @@ absl::Status VariantCounter::Count(const LoadedProgram& program, const CountRequ
     if (!group.terms.empty()) RETURN_IF_ERROR(add(group));
   }
   if (!report.counters.empty()) report.unavailable.clear();
-  RETURN_IF_ERROR(problem_.EnqueueCheck());
-  RETURN_IF_ERROR(context_.Synchronize());
-  ASSIGN_OR_RETURN(Verdict verdict, problem_.ReadVerdict());
+  ASSIGN_OR_RETURN(Verdict verdict, problem_.Check());
   if (verdict.right) return absl::OkStatus();
   report.outcome = verdict.harness_damaged ? Outcome::kFaulted : Outcome::kWrongResult;
   report.message = absl::StrCat("in a counted launch: ", verdict.message);

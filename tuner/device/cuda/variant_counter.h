@@ -10,16 +10,15 @@
 #include "tuner/device/cuda/harness.h"
 #include "tuner/device/cuda/loaded_program.h"
 #include "tuner/device/cuda/metric_sets.h"
-#include "tuner/device/cuda/prepared_problem.h"
 #include "tuner/device/cuda/range_profiler.h"
+#include "tuner/device/prepared_problem.h"
 
 namespace tune::cuda {
 
 class VariantCounter {
  public:
-  VariantCounter(const DeviceContext& context, Harness& harness, RangeProfiler& profiler,
-                 PreparedProblem& problem)
-      : context_(context), harness_(harness), profiler_(profiler), problem_(problem) {}
+  VariantCounter(Harness& harness, RangeProfiler& profiler, PreparedProblem& problem)
+      : harness_(harness), profiler_(profiler), problem_(problem) {}
 
   // Fills in the report, including counters that this host does not let us read. Errors are those
   // of the variant (see LoadedProgram::Launch). Every counted launch has the same inputs; the
@@ -32,7 +31,6 @@ class VariantCounter {
                           CountReport& report);
   absl::Status Prepare(const LoadedProgram& program, CacheMode mode);
 
-  const DeviceContext& context_;
   Harness& harness_;
   RangeProfiler& profiler_;
   PreparedProblem& problem_;

@@ -33,7 +33,7 @@ class HarnessGpuTest : public GpuTest {
     harness_ = std::move(harness).value();
   }
 
-  Harness::Array Allocate(DType dtype, int64_t count) {
+  DeviceArray Allocate(DType dtype, int64_t count) {
     absl::StatusOr<DeviceMemory> memory =
         DeviceMemory::Allocate(*context_, static_cast<size_t>(count * SizeInBytes(dtype)));
     EXPECT_TRUE(memory.ok()) << memory.status();
@@ -42,8 +42,8 @@ class HarnessGpuTest : public GpuTest {
   }
 
   template <typename T>
-  Harness::Array Upload(DType dtype, const std::vector<T>& values) {
-    Harness::Array array = Allocate(dtype, static_cast<int64_t>(values.size()));
+  DeviceArray Upload(DType dtype, const std::vector<T>& values) {
+    DeviceArray array = Allocate(dtype, static_cast<int64_t>(values.size()));
     EXPECT_EQ(context_->driver.cuMemcpyHtoDAsync(array.address, values.data(), array.bytes(),
                                                  context_->stream),
               CUDA_SUCCESS);
@@ -52,7 +52,7 @@ class HarnessGpuTest : public GpuTest {
   }
 
   template <typename T>
-  std::vector<T> Download(const Harness::Array& array) {
+  std::vector<T> Download(const DeviceArray& array) {
     std::vector<T> values(static_cast<size_t>(array.count));
     EXPECT_EQ(context_->driver.cuMemcpyDtoHAsync(values.data(), array.address, array.bytes(),
                                                  context_->stream),
@@ -61,21 +61,21 @@ class HarnessGpuTest : public GpuTest {
     return values;
   }
 
-  CompareResult Compare(const Harness::Array& out, const Harness::Array& reference,
+  CompareResult Compare(const DeviceArray& out, const DeviceArray& reference,
                         const TolerancePlan& tolerance) {
     EXPECT_TRUE(harness_->BeginCheck().ok());
     EXPECT_TRUE(harness_->Compare(3, out, reference, tolerance).ok());
     EXPECT_TRUE(harness_->EndCheck().ok());
     EXPECT_TRUE(context_->Synchronize().ok());
-    return harness_->results().compare[3];
+    return harness_->comparison(3);
   }
 
-  uint64_t Hash(const Harness::Array& array) {
+  uint64_t Hash(const DeviceArray& array) {
     EXPECT_TRUE(harness_->BeginCheck().ok());
-    EXPECT_TRUE(harness_->Hash(0, array.address, array.bytes()).ok());
+    EXPECT_TRUE(harness_->Hash(0, array).ok());
     EXPECT_TRUE(harness_->EndCheck().ok());
     EXPECT_TRUE(context_->Synchronize().ok());
-    return harness_->results().hashes[0];
+    return harness_->hash(0);
   }
 
   std::unique_ptr<DeviceContext> context_;
@@ -108,10 +108,10 @@ const Fill kFills[] = {{Fill::Kind::kNormal, 0, 1},
 TEST_F(HarnessGpuTest, FillsFloatsAsTheHostDoes) {
   const uint64_t key = FillKey(42, "x");
   for (const Fill& fill : kFills) {
-    Harness::Array wide = Allocate(DType::kF64, kCount);
-    Harness::Array single = Allocate(DType::kF32, kCount);
-    Harness::Array narrow = Allocate(DType::kBF16, kCount);
-    for (const Harness::Array& array : {wide, single, narrow}) {
+    DeviceArray wide = Allocate(DType::kF64, kCount);
+    DeviceArray single = Allocate(DType::kF32, kCount);
+    DeviceArray narrow = Allocate(DType::kBF16, kCount);
+    for (const DeviceArray& array : {wide, single, narrow}) {
       ASSERT_TRUE(harness_->Fill(array, fill, key).ok());
     }
     const auto doubles = Download<double>(wide);
@@ -133,7 +133,7 @@ TEST_F(HarnessGpuTest, FillsFloatsAsTheHostDoes) {
 
 TEST_F(HarnessGpuTest, FillsHalvesRoundedToNearestEven) {
   const uint64_t key = FillKey(42, "h");
-  Harness::Array array = Allocate(DType::kF16, kCount);
+  DeviceArray array = Allocate(DType::kF16, kCount);
   ASSERT_TRUE(harness_->Fill(array, kFills[0], key).ok());
   const auto halves = Download<uint16_t>(array);
   int64_t different = 0;
@@ -158,8 +158,8 @@ TEST_F(HarnessGpuTest, FillsEightBitFloatsAsTheHostDoes) {
                         {Fill::Kind::kUniform, -0.02, 0.02}};
   const uint64_t key = FillKey(42, "e");
   for (const Fill& fill : fills) {
-    Harness::Array array = Allocate(DType::kE4M3, kCount);
-    Harness::Array wide = Allocate(DType::kF32, kCount);
+    DeviceArray array = Allocate(DType::kE4M3, kCount);
+    DeviceArray wide = Allocate(DType::kF32, kCount);
     ASSERT_TRUE(harness_->Fill(array, fill, key).ok());
     ASSERT_TRUE(harness_->Widen(wide, array).ok());
     std::vector<uint8_t> expected(kCount);
@@ -175,10 +175,10 @@ TEST_F(HarnessGpuTest, FillsEightBitFloatsAsTheHostDoes) {
 TEST_F(HarnessGpuTest, FillsIntegersAsTheHostDoes) {
   const uint64_t key = FillKey(42, "i");
   for (const Fill& fill : kFills) {
-    Harness::Array wide = Allocate(DType::kI64, kCount);
-    Harness::Array middle = Allocate(DType::kI32, kCount);
-    Harness::Array narrow = Allocate(DType::kI8, kCount);
-    for (const Harness::Array& array : {wide, middle, narrow}) {
+    DeviceArray wide = Allocate(DType::kI64, kCount);
+    DeviceArray middle = Allocate(DType::kI32, kCount);
+    DeviceArray narrow = Allocate(DType::kI8, kCount);
+    for (const DeviceArray& array : {wide, middle, narrow}) {
       ASSERT_TRUE(harness_->Fill(array, fill, key).ok());
     }
     const auto longs = Download<int64_t>(wide);
@@ -198,8 +198,8 @@ TEST_F(HarnessGpuTest, FillsIntegersAsTheHostDoes) {
 }
 
 TEST_F(HarnessGpuTest, WidensExactly) {
-  Harness::Array narrow = Allocate(DType::kBF16, kCount);
-  Harness::Array wide = Allocate(DType::kF64, kCount);
+  DeviceArray narrow = Allocate(DType::kBF16, kCount);
+  DeviceArray wide = Allocate(DType::kF64, kCount);
   ASSERT_TRUE(harness_->Fill(narrow, kFills[0], 5).ok());
   ASSERT_TRUE(harness_->Widen(wide, narrow).ok());
   EXPECT_EQ(Compare(narrow, wide, {}).bad, 0u);
@@ -212,8 +212,8 @@ TEST_F(HarnessGpuTest, ComparesWithTolerance) {
   values[10] = 2.1f;       // within
   values[70'000] = 2.5f;   // out
   values[99'999] = -1.0f;  // worst
-  Harness::Array out = Upload(DType::kF32, values);
-  Harness::Array reference = Upload(DType::kF64, references);
+  DeviceArray out = Upload(DType::kF32, values);
+  DeviceArray reference = Upload(DType::kF64, references);
   CompareResult result = Compare(out, reference, {/*rtol=*/0.05, /*atol=*/0.1});
   EXPECT_EQ(result.bad, 2u);
   EXPECT_EQ(result.nan, 0u);
@@ -252,8 +252,8 @@ TEST_F(HarnessGpuTest, SpecialValuesAreJudgedAsTheHostJudgesThem) {
                                        {.atol = std::numeric_limits<double>::infinity()}};
   for (const float value : specials) {
     for (const float reference : specials) {
-      const Harness::Array out = Upload<float>(DType::kF32, {2, value, 3});
-      const Harness::Array wide = Upload<double>(DType::kF64, {2, double{reference}, 3});
+      const DeviceArray out = Upload<float>(DType::kF32, {2, value, 3});
+      const DeviceArray wide = Upload<double>(DType::kF64, {2, double{reference}, 3});
       for (const TolerancePlan& tolerance : kTolerances) {
         CompareResult expected = {};
         const double values[] = {2, value, 3};
@@ -277,8 +277,8 @@ TEST_F(HarnessGpuTest, SpecialValuesAreJudgedAsTheHostJudgesThem) {
 
 TEST_F(HarnessGpuTest, ComparesIntegersExactly) {
   const int64_t large = (int64_t{1} << 53) + 1;  // the double beside it is 2^53
-  Harness::Array a = Upload<int64_t>(DType::kI64, {1, large, 3});
-  Harness::Array b = Upload<int64_t>(DType::kI64, {1, large - 1, 3});
+  DeviceArray a = Upload<int64_t>(DType::kI64, {1, large, 3});
+  DeviceArray b = Upload<int64_t>(DType::kI64, {1, large - 1, 3});
   EXPECT_EQ(Compare(a, a, {}).bad, 0u);
   CompareResult result = Compare(a, b, {});
   EXPECT_EQ(result.bad, 1u);
@@ -288,7 +288,7 @@ TEST_F(HarnessGpuTest, ComparesIntegersExactly) {
 TEST_F(HarnessGpuTest, HashSeesEveryByte) {
   std::vector<uint8_t> bytes(100'005);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 31);
-  Harness::Array array = Upload(DType::kU8, bytes);
+  DeviceArray array = Upload(DType::kU8, bytes);
   const uint64_t hash = Hash(array);
   EXPECT_EQ(Hash(array), hash);
   for (size_t at : {size_t{0}, size_t{7}, size_t{50'001}, size_t{99'999}, size_t{100'004}}) {
