@@ -17,9 +17,10 @@ RunReport NotRun(const absl::Status& why) {
   return {.outcome = Outcome::kLaunchFailed, .message = std::string(why.message())};
 }
 
-// A buffer of another kernel as the problem has it: an output that the problem has not is scratch.
-// INVALID_ARGUMENT, in words for people: it has it otherwise.
-absl::Status Adopt(const ProblemPlan& problem, BufferPlan& buffer) {
+// Checks that a buffer of another kernel's program is like the problem's buffer of its name. An
+// output that the problem does not have becomes scratch. INVALID_ARGUMENT, in words for people, if
+// sizes, types or directions differ.
+absl::Status BindToProblem(const ProblemPlan& problem, BufferPlan& buffer) {
   if (buffer.role == Role::kScratch) return absl::OkStatus();
   const BufferPlan* known = FindBuffer(problem, buffer.name);
   if (known == nullptr) {
@@ -33,16 +34,16 @@ absl::Status Adopt(const ProblemPlan& problem, BufferPlan& buffer) {
                    known->role == buffer.role ? "" : ", or one reads what the other writes"));
 }
 
-// The program of a kernel on the problem of another. INVALID_ARGUMENT: Adopt refuses it.
+// A kernel's program on another kernel's problem. Errors are those of BindToProblem.
 absl::StatusOr<Program> ProgramOn(const ProblemPlan& problem, const Variant& other) {
   Program program = ProgramOf(other.plan, other.compiled);
   for (StepPlan& step : program.steps) {
     for (ArgPlan& arg : step.args) {
       BufferPlan* buffer = BufferOf(arg);
-      if (buffer != nullptr) RETURN_IF_ERROR(Adopt(problem, *buffer));
+      if (buffer != nullptr) RETURN_IF_ERROR(BindToProblem(problem, *buffer));
     }
   }
-  for (SymbolPlan& symbol : program.symbols) RETURN_IF_ERROR(Adopt(problem, symbol.buffer));
+  for (SymbolPlan& symbol : program.symbols) RETURN_IF_ERROR(BindToProblem(problem, symbol.buffer));
   return program;
 }
 
@@ -67,7 +68,7 @@ absl::StatusOr<RunReport> ComparisonRounds::Judge(const Variant& first,
   return session_.Judge(measured_[0], outputs);
 }
 
-absl::StatusOr<std::vector<RunReport>> ComparisonRounds::Agree(
+absl::StatusOr<std::vector<RunReport>> ComparisonRounds::CheckOthers(
     const Variant& first, const std::vector<const Variant*>& others) {
   ProblemPlan problem = first.problem;
   for (const Variant* other : others) AddInputs(other->problem, problem);

@@ -31,9 +31,9 @@ class ComparisonRounds {
 
   // Checks the outputs of others against the reference of `first`, in one process: a report for
   // each. What a program has in common with `first`, by name, it takes as that has it.
-  absl::StatusOr<std::vector<RunReport>> Agree(const Variant& first,
-                                               const std::vector<const Variant*>& others);
-  // Compares outputs that a peer computed itself. Errors are those of Agree.
+  absl::StatusOr<std::vector<RunReport>> CheckOthers(const Variant& first,
+                                                     const std::vector<const Variant*>& others);
+  // Compares outputs that a peer computed itself. Errors are those of CheckOthers.
   absl::StatusOr<RunReport> Judge(const Variant& first, const std::vector<BufferFile>& outputs);
 
  private:

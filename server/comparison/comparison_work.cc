@@ -125,7 +125,7 @@ absl::Status ComparisonWork::Compare(size_t place, JobContext& context) {
   RETURN_IF_ERROR(Compile(candidates));
   ASSIGN_OR_RETURN(const CompilePause quiet, session_->Quiet());
   context.Say(Which(place) + "checking the results against each other");
-  RETURN_IF_ERROR(Agree(candidates));
+  RETURN_IF_ERROR(CheckResults(candidates));
   RETURN_IF_ERROR(StoreCandidates(place, candidates));
   for (uint32_t round = 0; round < plan_.run.rounds; ++round) {
     context.Say(absl::StrCat(Which(place), "round ", round + 1, " of ", plan_.run.rounds));
@@ -225,7 +225,7 @@ absl::Status ComparisonWork::CompleteProblem(Candidate& candidate) const {
 }
 
 // Against the first that runs: as a rule the first of all.
-absl::Status ComparisonWork::Agree(Candidates& candidates) {
+absl::Status ComparisonWork::CheckResults(Candidates& candidates) {
   std::vector<Candidate*> running;
   for (Candidate& candidate : candidates) {
     if (candidate.is_peer()) continue;
@@ -236,11 +236,11 @@ absl::Status ComparisonWork::Agree(Candidates& candidates) {
       candidate.row.agreement_message = "because it does not run";
     }
   }
-  if (running.size() < 2) return AgreePeers(candidates, running.empty() ? nullptr : running[0]);
+  if (running.size() < 2) return CheckPeers(candidates, running.empty() ? nullptr : running[0]);
   std::vector<const Variant*> others;
   for (size_t i = 1; i < running.size(); ++i) others.push_back(&running[i]->variant);
   ASSIGN_OR_RETURN(const std::vector<RunReport> reports,
-                   rounds_->Agree(running[0]->variant, others));
+                   rounds_->CheckOthers(running[0]->variant, others));
   for (size_t i = 0; i < reports.size(); ++i) {
     db::ComparedRow& row = running[i + 1]->row;
     row.agreement = reports[i].outcome;
@@ -249,14 +249,14 @@ absl::Status ComparisonWork::Agree(Candidates& candidates) {
     row.agreement_message = Shortened(
         absl::StrCat("against the reference of ", running[0]->row.label, ": ", reports[i].message));
   }
-  return AgreePeers(candidates, running[0]);
+  return CheckPeers(candidates, running[0]);
 }
 
-absl::Status ComparisonWork::AgreePeers(Candidates& candidates, const Candidate* first) {
+absl::Status ComparisonWork::CheckPeers(Candidates& candidates, const Candidate* first) {
   for (Candidate& candidate : candidates) {
     if (!candidate.is_peer()) continue;
     if (first != nullptr) {
-      RETURN_IF_ERROR(AgreePeer(*first, candidate));
+      RETURN_IF_ERROR(CheckPeer(*first, candidate));
       continue;
     }
     candidate.runs = false;
@@ -266,7 +266,7 @@ absl::Status ComparisonWork::AgreePeers(Candidates& candidates, const Candidate*
   return absl::OkStatus();
 }
 
-absl::Status ComparisonWork::AgreePeer(const Candidate& first, Candidate& peer) {
+absl::Status ComparisonWork::CheckPeer(const Candidate& first, Candidate& peer) {
   ASSIGN_OR_RETURN(PeerTurn turn, AskPeer(first, peer, Purpose::kCheck));
   db::ComparedRow& row = peer.row;
   if (turn.report.outcome != Outcome::kOk) {

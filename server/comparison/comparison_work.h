@@ -58,11 +58,11 @@ class ComparisonWork : public JobWork {
   absl::Status Compile(Candidates& candidates) const;
   // Its checker, and what its reference computes on the host.
   absl::Status CompleteProblem(Candidate& candidate) const;
-  absl::Status Agree(Candidates& candidates);
+  absl::Status CheckResults(Candidates& candidates);
   // Has every peer run once, and judges what it computed. `first`: whose reference says what is
   // right; null: no kernel runs.
-  absl::Status AgreePeers(Candidates& candidates, const Candidate* first);
-  absl::Status AgreePeer(const Candidate& first, Candidate& peer);
+  absl::Status CheckPeers(Candidates& candidates, const Candidate* first);
+  absl::Status CheckPeer(const Candidate& first, Candidate& peer);
   // Gives a peer its turn. Its own failures are in the report, whatever their kind; a non-OK
   // status ends the run.
   struct PeerTurn {

@@ -13,12 +13,12 @@
 namespace tune::server {
 namespace {
 
-bool IsAlike(const BufferPlan& one, const BufferPlan& other) {
+bool HasSameSize(const BufferPlan& one, const BufferPlan& other) {
   return one.dtype == other.dtype && one.count == other.count;
 }
 
-// Compares the fills of two buffers that are alike. Plain fills ignore rows and columns.
-bool FillsAlike(const BufferPlan& one, const BufferPlan& other) {
+// Compares the fills of two buffers of the same size. Plain fills ignore rows and columns.
+bool HasSameFill(const BufferPlan& one, const BufferPlan& other) {
   const auto facts = [](const BufferPlan& buffer) {
     const Fill& fill = buffer.fill;
     const bool shaped = IsStructured(fill.kind);
@@ -36,7 +36,7 @@ bool TakeFill(const ProblemPlan& first, const BufferPlan& from, ProblemPlan& pro
   const bool both = wanted != nullptr && known != nullptr;
   const bool neither = wanted == nullptr && known == nullptr;
   if (both && wanted->elements == known->elements) return false;
-  if (neither && FillsAlike(from, buffer)) return false;
+  if (neither && HasSameFill(from, buffer)) return false;
   buffer.fill = from.fill;
   std::erase_if(problem.files, [&](const BufferFile& file) {
     return file.buffer == buffer.name && !file.expected;
@@ -66,7 +66,7 @@ absl::Status ShareInputs(const ProblemPlan& first, ProblemPlan& problem,
     const BufferPlan* from = FindBuffer(first, buffer.name);
     if (from == nullptr || !IsFilled(from->role)) {
       notes.push_back(absl::StrCat("the first kernel has no input '", buffer.name, "'"));
-    } else if (!IsAlike(*from, buffer)) {
+    } else if (!HasSameSize(*from, buffer)) {
       notes.push_back(absl::StrCat("'", buffer.name, "' is not of the first kernel's size and type",
                                    ", so it is filled as its own spec says"));
     } else if (TakeFill(first, *from, problem, buffer)) {

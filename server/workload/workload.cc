@@ -17,7 +17,7 @@ namespace {
 constexpr char kAnyDevice[] = "any";
 
 // Compares devices as keys do.
-bool Alike(const DeviceInfo& a, const DeviceInfo& b) {
+bool IsSameKind(const DeviceInfo& a, const DeviceInfo& b) {
   return a.name == b.name && a.target == b.target && a.driver == b.driver;
 }
 
@@ -64,7 +64,7 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   if (device != kAnyDevice) return choice;
   ASSIGN_OR_RETURN(const std::vector<DeviceView> views, devices.List(deadline, cancelled));
   for (const DeviceView& view : views) {
-    const bool usable = !IsOutOfUse(view.status) && Alike(view.status.info, status.info);
+    const bool usable = !IsOutOfUse(view.status) && IsSameKind(view.status.info, status.info);
     if (usable && view.status.id != status.id) choice.ids.push_back(view.status.id);
   }
   return choice;

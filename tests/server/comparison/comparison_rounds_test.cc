@@ -53,7 +53,7 @@ TEST_F(ComparisonRoundsTest, AKernelThatCannotBePreparedIsNotRun) {
   EXPECT_EQ(report.outcome, Outcome::kLaunchFailed);
   EXPECT_EQ(report.message, "no room");
   EXPECT_EQ(rounds_.Judge(first_, {})->outcome, Outcome::kLaunchFailed);
-  EXPECT_THAT(rounds_.Agree(first_, {&first_, &first_}).value(),
+  EXPECT_THAT(rounds_.CheckOthers(first_, {&first_, &first_}).value(),
               testing::AllOf(SizeIs(2), Each(Field(&RunReport::message, "no room"))));
 }
 
@@ -61,14 +61,15 @@ TEST_F(ComparisonRoundsTest, ADeviceThatIsLostEndsTheComparison) {
   session_.prepare = [](size_t) { return absl::FailedPreconditionError("quarantined"); };
   EXPECT_FALSE(rounds_.Measure(1, first_).ok());
   EXPECT_FALSE(rounds_.Judge(first_, {}).ok());
-  EXPECT_FALSE(rounds_.Agree(first_, {&first_}).ok());
+  EXPECT_FALSE(rounds_.CheckOthers(first_, {&first_}).ok());
 }
 
 TEST_F(ComparisonRoundsTest, OthersAreCheckedOnTheFirstsProblemInItsProcess) {
   const Variant other = Compared("other", Buffer("y", Role::kOutput));
   const Variant renamed = Compared("renamed", Buffer("z", Role::kOutput));
   const Variant larger = Compared("larger", Buffer("y", Role::kOutput, 8));
-  const std::vector<RunReport> reports = rounds_.Agree(first_, {&other, &renamed, &larger}).value();
+  const std::vector<RunReport> reports =
+      rounds_.CheckOthers(first_, {&other, &renamed, &larger}).value();
   ASSERT_THAT(reports, SizeIs(3));
   EXPECT_EQ(reports[0].outcome, Outcome::kOk);
   EXPECT_EQ(reports[2].outcome, Outcome::kInvalidConfig);
