@@ -78,21 +78,17 @@ db::CeilingRow Combine(const std::vector<Ceiling>& measured) {
   return row;
 }
 
-absl::Status CeilingsJob::Measure(JobContext& context) {
-  const Cancelled cancelled = context.cancelled();
-  ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context.device_id()));
-  const uint32_t processes = processes_ == 0 ? kProcesses : processes_;
+absl::StatusOr<std::vector<db::CeilingRow>> MeasureSuite(
+    Session& session, uint32_t processes, const std::function<void(const std::string&)>& say) {
   std::map<std::string, std::vector<Ceiling>> measured;
   std::vector<std::string> names;
-  DeviceInfo info = device->Status().info;
   for (uint32_t process = 0; process < processes; ++process) {
-    context.Say(absl::StrCat("process ", process + 1, " of ", processes));
-    // Between two processes those who wait for a compiler have their turn.
-    ASSIGN_OR_RETURN(const CompilePause quiet, context.Quiet());
-    const std::unique_ptr<DeviceSupervisor> twin = device->MakeTwin("ceilings");
+    say(absl::StrCat("process ", process + 1, " of ", processes));
+    // Compiles that wait run between two processes.
+    ASSIGN_OR_RETURN(const CompilePause quiet, session.Quiet());
+    RETURN_IF_ERROR(session.Renew({0}));
     const double sustained = process < kSustainedProcesses ? kSustainedSeconds : 0;
-    ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, twin->CeilingSuite(sustained, cancelled));
-    info = twin->Status().info;
+    ASSIGN_OR_RETURN(std::vector<Ceiling> ceilings, session.MeasureCeilings(0, sustained));
     for (Ceiling& ceiling : ceilings) {
       std::vector<Ceiling>& same = measured[ceiling.name];
       if (same.empty()) names.push_back(ceiling.name);
@@ -100,15 +96,26 @@ absl::Status CeilingsJob::Measure(JobContext& context) {
     }
   }
   std::vector<db::CeilingRow> rows;
+  for (const std::string& name : names) rows.push_back(Combine(measured[name]));
+  return rows;
+}
+
+absl::Status CeilingsJob::Measure(JobContext& context) {
+  const Cancelled cancelled = context.cancelled();
+  ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context.device_id()));
+  if (device->Status().info.target.empty()) RETURN_IF_ERROR(device->Open(cancelled));
+  DeviceSession session(*device, workers_.compilers(), {"ceilings"}, cancelled);
+  ASSIGN_OR_RETURN(std::vector<db::CeilingRow> rows,
+                   MeasureSuite(session, processes_ == 0 ? kProcesses : processes_,
+                                [&](const std::string& progress) { context.Say(progress); }));
+  const DeviceInfo info = device->Status().info;
   std::vector<Ceiling> combined;
-  for (const std::string& name : names) {
-    db::CeilingRow row = Combine(measured[name]);
+  for (db::CeilingRow& row : rows) {
     row.device_name = info.name;
     row.driver = info.driver;
     row.uuid = info.uuid;
     row.measured_unix_ms = absl::ToUnixMillis(absl::Now());
     combined.push_back(row.ceiling);
-    rows.push_back(std::move(row));
   }
   RETURN_IF_ERROR(store_.PutCeilings(rows));
   device->SetCeilings(std::move(combined));

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "db/store.h"
 #include "server/devices/devices.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
+#include "server/measure/session.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
@@ -41,6 +44,11 @@ JobKind CeilingsKind(db::Store& store, Workers& workers, const Devices& devices)
 // Whether all ceilings of the suite are known and fresh. Sweeps measure a part of it, in one
 // process.
 bool HasFreshSuite(const DeviceView& device);
+
+// Measures the suite in this many fresh processes of the session's one twin. The rows, combined of
+// all processes, name no device yet. `say` is called before each process.
+absl::StatusOr<std::vector<db::CeilingRow>> MeasureSuite(
+    Session& session, uint32_t processes, const std::function<void(const std::string&)>& say);
 
 // Combines the measurements of several processes to a ceiling: median and interval. REQUIRES: not
 // empty, and all of the same name.

@@ -82,4 +82,9 @@ absl::StatusOr<RunReport> DeviceSession::Judge(size_t twin,
   return twins_[twin]->Judge(outputs, cancelled_);
 }
 
+absl::StatusOr<std::vector<Ceiling>> DeviceSession::MeasureCeilings(size_t twin,
+                                                                    double sustained_seconds) {
+  return twins_[twin]->CeilingSuite(sustained_seconds, cancelled_);
+}
+
 }  // namespace tune::server

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device held for measuring. A session has a fixed number of twins: workers of the device, each
 // in a process of its own, that hold a problem at the same time and are asked by turns. What gates,
-// comparisons, profiles and finals measure are policies over a Session, so that what a full device,
-// a replaced process and a compiler on the same processors mean is decided here once.
+// comparisons, profiles, ceilings and finals measure are policies over a Session, so that what a
+// full device, a replaced process and a compiler on the same processors mean is decided here once.
 //
 //   DeviceSession session(device, compilers, {"base", "head"}, cancelled);
 //   ASSIGN_OR_RETURN(const CompilePause quiet, session.Quiet());
@@ -81,6 +81,10 @@ class Session {
   virtual absl::StatusOr<Leg> Measure(size_t twin, const RunRequest& request) = 0;
   // Checks outputs that another program computed. REQUIRES: Prepare succeeded.
   virtual absl::StatusOr<RunReport> Judge(size_t twin, const std::vector<BufferFile>& outputs) = 0;
+  // Measures all the ceilings of the device, the sustained ones under a load of so many seconds
+  // each; 0 leaves them out.
+  virtual absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(size_t twin,
+                                                               double sustained_seconds) = 0;
 };
 
 // A session over workers of one device. `device` and `compilers` must outlive it. Once `cancelled`
@@ -104,6 +108,8 @@ class DeviceSession : public Session {
                        uint64_t seed, IfFull if_full) override;
   absl::StatusOr<Leg> Measure(size_t twin, const RunRequest& request) override;
   absl::StatusOr<RunReport> Judge(size_t twin, const std::vector<BufferFile>& outputs) override;
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(size_t twin,
+                                                       double sustained_seconds) override;
 
  private:
   DeviceSupervisor& device_;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/ceilings/ceilings_job.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "tests/server/measure/fake_session.h"
 
 namespace tune::server {
 namespace {
@@ -29,6 +32,33 @@ TEST(Combine, OneProcessHasNoInterval) {
   EXPECT_EQ(row.ceiling.process_count, 1);
   EXPECT_EQ(row.ceiling.low, Bandwidth(1e12).low);
   EXPECT_EQ(row.ceiling.high, Bandwidth(1e12).high);
+}
+
+TEST(MeasureSuite, EachProcessIsFreshAndTheFirstTwoAreUnderSustainedLoad) {
+  FakeSession session;
+  double next = 0;
+  session.ceilings = [&] {
+    return std::vector<Ceiling>{Bandwidth(++next), {"launch", 10 * next, CeilingSource::kMeasured}};
+  };
+  std::vector<std::string> said;
+  const auto rows =
+      MeasureSuite(session, 3, [&](const std::string& progress) { said.push_back(progress); });
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_THAT(session.calls,
+              testing::ElementsAre("quiet", "renew 0", "ceilings 0 2", "quiet", "renew 0",
+                                   "ceilings 0 2", "quiet", "renew 0", "ceilings 0 0"));
+  EXPECT_EQ(said.back(), "process 3 of 3");
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ(rows->at(0).ceiling.name, "dram_copy");
+  EXPECT_EQ(rows->at(0).process_values, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(rows->at(1).ceiling.value, 20);
+}
+
+TEST(MeasureSuite, ALostDeviceEndsIt) {
+  FakeSession session;
+  session.renew = [](size_t) { return absl::UnavailableError("gone"); };
+  EXPECT_FALSE(MeasureSuite(session, 3, [](const std::string&) {}).ok());
+  EXPECT_THAT(session.calls, testing::ElementsAre("quiet", "renew 0"));
 }
 
 SeenCeiling Seen(CeilingKind kind, const std::string& stale_reason = "") {

@@ -19,7 +19,8 @@ inline RunReport Timed(double ns) {
 
 class FakeSession : public Session {
  public:
-  // "renew 0,1", "close", "retire 0", "prepare 1 beside", "prepare 1 alone", "measure 1", "judge 0"
+  // "renew 0,1", "close", "retire 0", "prepare 1 beside", "prepare 1 alone", "measure 1", "judge
+  // 0", "ceilings 0 2"
   std::vector<std::string> calls;
   std::vector<ProblemPlan> prepared;
   std::vector<uint64_t> seeds;
@@ -27,6 +28,7 @@ class FakeSession : public Session {
   std::function<absl::Status(size_t twin)> renew;
   std::function<absl::Status(size_t twin)> prepare;
   std::function<absl::StatusOr<Leg>(size_t twin, const Program& program)> measure;
+  std::function<absl::StatusOr<std::vector<Ceiling>>()> ceilings;
 
   absl::Status Renew(const std::vector<size_t>& twins) override {
     calls.push_back(absl::StrCat("renew ", absl::StrJoin(twins, ",")));
@@ -54,6 +56,10 @@ class FakeSession : public Session {
   absl::StatusOr<RunReport> Judge(size_t twin, const std::vector<BufferFile>&) override {
     calls.push_back(absl::StrCat("judge ", twin));
     return RunReport{};
+  }
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(size_t twin, double sustained) override {
+    calls.push_back(absl::StrCat("ceilings ", twin, " ", sustained));
+    return ceilings ? ceilings() : std::vector<Ceiling>();
   }
 };
 
