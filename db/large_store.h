@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store's interface for a daemon that serves before it has read all of a large store, beside
-// what every user of a store needs (db/store.h). The daemon asks what has changed since its last
-// look, and reads long lists in pages.
+// The part of a store (db/store.h) for a daemon that serves before it has read all of a large one.
+// The daemon asks what has changed since its last look, and reads long lists in pages.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/cancelled.h"
-#include "db/store.h"
 #include "lookup/record.h"
+#include "tuner/trial.h"
 
 namespace tune::db {
+
+struct SweepRow;
 
 // Thread-safe.
 class LargeStore {
  public:
-  // Null if the store does not have this interface.
-  static LargeStore* Of(Store& store) { return dynamic_cast<LargeStore*>(&store); }
   virtual ~LargeStore() = default;
 
   // Every record published after `record_id`, oldest first, without samples_ns. Unlike
@@ -31,8 +30,6 @@ class LargeStore {
   virtual absl::StatusOr<std::vector<lookup::Record>> NewestRecords(size_t count) = 0;
   // A text that stays the same as long as no record up to this id is added or removed.
   virtual absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) = 0;
-  // Store::RebuildRecords for the sweeps with higher ids alone.
-  virtual absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) = 0;
   // The highest id for which it and all lower sweeps will not change any more.
   virtual absl::StatusOr<int64_t> SettledSweep() = 0;
   // The ids of a sweep's trials after one (0: from the first), at most `limit`, oldest first.

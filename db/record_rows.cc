@@ -142,7 +142,7 @@ absl::StatusOr<std::string> SqliteStore::FingerprintOfRecords(int64_t record_id)
   return fingerprint;
 }
 
-absl::StatusOr<int64_t> SqliteStore::RebuildRecordsAfter(int64_t sweep_id) {
+absl::StatusOr<int64_t> SqliteStore::RebuildRecords(int64_t sweep_id) {
   {
     // Nearly always there is none: no write waits while that is found out.
     ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());

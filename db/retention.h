@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that each principal's jobs have stored, and the removal of old results, beside what
-// every user of a store needs (db/store.h). Triggers of the schema keep the sums, so that reading
-// one costs a row, however much is stored.
+// The part of a store (db/store.h) that counts the bytes that each principal's jobs have stored,
+// and removes old results. Triggers of the schema keep the sums, so that reading one costs a row,
+// however much is stored.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/store.h"
 
 namespace tune::db {
 
@@ -39,8 +39,6 @@ struct Pruned {
 // Thread-safe.
 class Retention {
  public:
-  // Null if the store does not have this interface.
-  static Retention* Of(Store& store) { return dynamic_cast<Retention*>(&store); }
   virtual ~Retention() = default;
 
   virtual absl::StatusOr<StoredBytes> StoredBy(const std::string& owner) = 0;

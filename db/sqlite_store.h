@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "db/checks.h"
-#include "db/large_store.h"
 #include "db/readers.h"
-#include "db/retention.h"
 #include "db/store.h"
 #include "db/unreadable.h"
 #include "db/writer.h"
@@ -21,7 +19,7 @@
 namespace tune::db {
 
 // Thread-safe.
-class SqliteStore : public Store, public LargeStore, public Retention {
+class SqliteStore : public Store {
  public:
   // REQUIRES: `path` is locked by `lock`, and `writer` has brought it to the current schema; or
   // both are null, to read only, and the schema is the current one.
@@ -68,11 +66,10 @@ class SqliteStore : public Store, public LargeStore, public Retention {
   absl::StatusOr<int64_t> PublishRecord(const lookup::Record& record,
                                         const SweepRow* done) override;
   absl::StatusOr<std::vector<lookup::Record>> CurrentRecords() override;
-  absl::StatusOr<int64_t> RebuildRecords() override { return RebuildRecordsAfter(0); }
+  absl::StatusOr<int64_t> RebuildRecords(int64_t after_sweep_id) override;
   absl::StatusOr<std::vector<lookup::Record>> RecordsAfter(int64_t record_id) override;
   absl::StatusOr<std::vector<lookup::Record>> NewestRecords(size_t count) override;
   absl::StatusOr<std::string> FingerprintOfRecords(int64_t record_id) override;
-  absl::StatusOr<int64_t> RebuildRecordsAfter(int64_t sweep_id) override;
   absl::StatusOr<int64_t> SettledSweep() override;
   absl::StatusOr<std::vector<int64_t>> TrialIdsOf(int64_t sweep_id, int64_t after,
                                                   uint32_t limit) override;

@@ -5,7 +5,7 @@
 // A Store is opened once by the daemon, which then is the only process that writes the file.
 // Evidence is append-only: a trial, leg or profile never changes once it is stored. A record only
 // points to its trial, and rows that read back wrong are listed by UnreadableRows instead of
-// failing a whole list. Interfaces that few callers need are beside it: large_store.h reads long
+// failing a whole list. Calls that few need are in headers of their own: large_store.h reads long
 // lists in pages, retention.h counts and removes what principals have stored. docs/schema.md
 // describes the tables.
 //
@@ -27,6 +27,8 @@
 #include "db/comparison.h"
 #include "db/gate.h"
 #include "db/job.h"
+#include "db/large_store.h"
+#include "db/retention.h"
 #include "db/token.h"
 #include "lookup/record.h"
 #include "tuner/ceiling.h"
@@ -153,7 +155,7 @@ inline constexpr uint32_t kKnownTrialsMax = 50000;
 // system), RESOURCE_EXHAUSTED (disk full; reads go on), DATA_LOSS (the file is corrupt),
 // UNAVAILABLE (busy, or an I/O error: nothing was written), DEADLINE_EXCEEDED (the disk hangs: it
 // may have been written), PERMISSION_DENIED (read-only), NOT_FOUND.
-class Store {
+class Store : public LargeStore, public Retention {
  public:
   // Opens or creates `path`, migrates its schema (with a backup first) and checks it.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
@@ -164,7 +166,6 @@ class Store {
   static absl::StatusOr<std::unique_ptr<Store>> OpenToRead(const std::string& path);
   // The process that has the store open to write, as "tunectl (process 17)"; empty if none has.
   static std::string WriterOf(const std::string& path);
-  virtual ~Store() = default;
   virtual bool writable() const = 0;
 
   // Kernels are immutable; the same hash again is not an error.
@@ -239,9 +240,9 @@ class Store {
   // Oldest first, without samples_ns.
   virtual absl::StatusOr<std::vector<lookup::Record>> CurrentRecords() = 0;
   // Publishes the confirmed winner of every finished sweep that neither a record of that sweep nor
-  // one of a later sweep of the same key covers. Used after records were removed. Returns the
-  // number published.
-  virtual absl::StatusOr<int64_t> RebuildRecords() = 0;
+  // one of a later sweep of the same key covers. Used after records were removed. Looks at the
+  // sweeps with higher ids than `after_sweep_id` alone. Returns the number published.
+  virtual absl::StatusOr<int64_t> RebuildRecords(int64_t after_sweep_id = 0) = 0;
 
   virtual absl::Status PutCeilings(const std::vector<CeilingRow>& ceilings) = 0;
   // The newest ceiling of each name, sorted by name. An empty `driver` matches every driver; an

@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "db/retention.h"
 #include "server/rpc/unary.h"
 #include "server/supervision/process_tree.h"
 #include "server/upkeep.h"
@@ -86,13 +85,11 @@ ServerService::ServerService(ServerIdentity identity, const ServerParts& parts,
 }
 
 absl::Status ServerService::AddStored(const Principal& caller, v1::ServerStatus& status) const {
-  db::Retention* const retention = db::Retention::Of(parts_.store);
-  if (retention == nullptr) return absl::OkStatus();
   std::vector<db::StoredBytes> all;
   if (caller.role == db::Role::kOperator) {
-    ASSIGN_OR_RETURN(all, retention->StoredMost(kStoredShown));
+    ASSIGN_OR_RETURN(all, parts_.store.StoredMost(kStoredShown));
   } else {
-    ASSIGN_OR_RETURN(all.emplace_back(), retention->StoredBy(caller.name));
+    ASSIGN_OR_RETURN(all.emplace_back(), parts_.store.StoredBy(caller.name));
   }
   for (const db::StoredBytes& stored : all) {
     v1::StoredBytes& proto = *status.add_stored();
@@ -164,14 +161,12 @@ grpc::ServerUnaryReactor* ServerService::PruneJobs(grpc::CallbackServerContext* 
                                                    const v1::PruneJobsRequest* request,
                                                    v1::PruneJobsResponse* response) {
   const auto prune = [=, this](const Cancelled& cancelled) -> absl::Status {
-    db::Retention* const retention = db::Retention::Of(parts_.store);
-    if (retention == nullptr) return absl::UnimplementedError("the store removes nothing");
     const db::PruneFilter filter{.owner = request->owner(),
                                  .before_unix_ms = request->before_unix_ms(),
                                  .dry_run = request->dry_run()};
     for (int64_t last = 0; true;) {
       if (cancelled()) return absl::CancelledError("cancelled; some jobs were pruned");
-      ASSIGN_OR_RETURN(const db::Pruned pruned, retention->Prune(filter, last));
+      ASSIGN_OR_RETURN(const db::Pruned pruned, parts_.store.Prune(filter, last));
       if (pruned.last_job_id == 0) return absl::OkStatus();
       last = pruned.last_job_id;
       response->set_jobs(response->jobs() + pruned.jobs);

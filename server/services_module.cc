@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "db/retention.h"
 #include "server/access/token_service.h"
 #include "server/bench/bench_service.h"
 #include "server/comparison/comparison_service.h"
@@ -66,9 +65,7 @@ void ServicesModule::AddRecordServices() {
   Add<v1::RecordService, RecordService>(
       *jobs.access.principals, *records.records, *records.artifacts,
       [this](const std::string& artifact) -> absl::StatusOr<std::vector<std::string>> {
-        db::Retention* const retention = db::Retention::Of(*jobs.store.store);
-        if (retention == nullptr) return std::vector<std::string>();
-        return retention->NameSpacesOf(artifact);
+        return jobs.store.store->NameSpacesOf(artifact);
       },
       absl::bind_front(&Misses::Record, misses_.get()), executors);
   Add<v1::SnapshotService, SnapshotService>(*records.snapshots, *records.snapshot_writer,

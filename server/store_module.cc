@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "db/large_store.h"
 #include "server/modules.h"
 #include "server/state/paths.h"
 
@@ -13,9 +12,7 @@ namespace {
 
 // Ends early if `executor` stops.
 void CheckFile(db::Store& store, const Executor& executor) {
-  db::LargeStore* const large = db::LargeStore::Of(store);
-  if (large == nullptr) return;
-  const absl::Status checked = large->CheckFile([&] { return executor.stopping(); });
+  const absl::Status checked = store.CheckFile([&] { return executor.stopping(); });
   if (checked.ok() || absl::IsCancelled(checked)) return;
   spdlog::error("{}", checked.ToString());
   store.NoteUnreadable({"store", 0, std::string(checked.message())});

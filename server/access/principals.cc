@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "db/retention.h"
 #include "google/protobuf/message.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/rpc/error_detail.h"
@@ -237,9 +236,8 @@ absl::Duration Principals::JobTimeMaxOf(const std::string& name) const {
 }
 
 absl::Status Principals::CheckStored(const std::string& name, db::Store& store) const {
-  db::Retention* const retention = db::Retention::Of(store);
-  if (retention == nullptr || IsOperator(name)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const db::StoredBytes stored, retention->StoredBy(name));
+  if (IsOperator(name)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const db::StoredBytes stored, store.StoredBy(name));
   const auto most = static_cast<uint64_t>(rules_.stored_bytes_per_principal);
   if (stored.all() < most) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

@@ -6,15 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "db/retention.h"
 
 namespace tune::server {
 
 absl::StatusOr<std::string> PutWithinShare(const std::string& text, const ArtifactShare& share,
                                            ArtifactFolder& folder, db::Store& store) {
-  db::Retention* const retention = db::Retention::Of(store);
-  if (retention == nullptr) return folder.Put(text);
-  ASSIGN_OR_RETURN(const std::vector<std::string> known, retention->ArtifactsOf(share.owner));
+  ASSIGN_OR_RETURN(const std::vector<std::string> known, store.ArtifactsOf(share.owner));
   const int64_t before = folder.BytesOf(known);
   if (before + static_cast<int64_t>(text.size()) > share.bytes_max) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -25,7 +22,7 @@ absl::StatusOr<std::string> PutWithinShare(const std::string& text, const Artifa
   ASSIGN_OR_RETURN(const std::string digest, folder.Put(text));
   std::set<std::string> all(known.begin(), known.end());
   all.insert(digest);
-  RETURN_IF_ERROR(retention->SetArtifactBytes(
+  RETURN_IF_ERROR(store.SetArtifactBytes(
       share.owner, static_cast<uint64_t>(folder.BytesOf({all.begin(), all.end()}))));
   return digest;
 }

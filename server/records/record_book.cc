@@ -15,7 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "base/near_name.h"
 #include "base/status_macros.h"
-#include "db/large_store.h"
 #include "server/records/shipped_records.h"
 #include "server/wire/spec.h"
 #include "tuner/device_profile.h"
@@ -111,9 +110,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(
     book->Complete(0);
     RETURN_IF_ERROR(book->Load());
   }
-  if (db::LargeStore* large = db::LargeStore::Of(store)) {
-    ASSIGN_OR_RETURN(book->settled_sweep_, large->SettledSweep());
-  }
+  ASSIGN_OR_RETURN(book->settled_sweep_, store.SettledSweep());
   book->KeepIfWorthwhile();
   return book;
 }
@@ -121,9 +118,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(
 // Records that are there are answered from, even if none can be added now.
 void RecordBook::Complete(int64_t sweep_id) {
   if (!store_.writable()) return;
-  db::LargeStore* const large = db::LargeStore::Of(store_);
-  const absl::StatusOr<int64_t> published =
-      large != nullptr ? large->RebuildRecordsAfter(sweep_id) : store_.RebuildRecords();
+  const absl::StatusOr<int64_t> published = store_.RebuildRecords(sweep_id);
   if (!published.ok()) {
     spdlog::error("records that a crash held back stay back: {}", published.status().ToString());
   } else if (*published > 0) {
@@ -170,8 +165,7 @@ uint64_t RecordBook::version() const {
 }
 
 absl::Status RecordBook::LoadKept() {
-  db::LargeStore* const large = db::LargeStore::Of(store_);
-  if (kept_.path.empty() || large == nullptr) return absl::NotFoundError("no index is kept");
+  if (kept_.path.empty()) return absl::NotFoundError("no index is kept");
   ASSIGN_OR_RETURN(const auto file, lookup::RecordFile::Open(kept_.path, WireCodec()));
   ASSIGN_OR_RETURN(const std::string text, lookup::Index::NoteOf(*file));
   ASSIGN_OR_RETURN(IndexNote note, ParseIndexNote(text));
@@ -182,10 +176,10 @@ absl::Status RecordBook::LoadKept() {
   ASSIGN_OR_RETURN(std::shared_ptr<const lookup::Index> index,
                    lookup::Index::Open(file, PoliciesOf(*kernels, *include_roots_)));
   ASSIGN_OR_RETURN(const std::string fingerprint,
-                   large->FingerprintOfRecords(index->snapshot_id()));
+                   store_.FingerprintOfRecords(index->snapshot_id()));
   if (note.store != fingerprint) return absl::NotFoundError("the store has other records");
   Complete(note.settled_sweep);
-  ASSIGN_OR_RETURN(std::vector<lookup::Record> newer, large->RecordsAfter(index->snapshot_id()));
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> newer, store_.RecordsAfter(index->snapshot_id()));
   auto devices = std::make_shared<lookup::SeenDevices>(std::move(note.devices));
   std::vector<lookup::RecordPtr> added;
   for (lookup::Record& record : newer) {
@@ -195,7 +189,7 @@ absl::Status RecordBook::LoadKept() {
   }
   const std::vector<lookup::KernelPolicy> policies = PoliciesOf(*kernels, *include_roots_);
   index = index->With(added, policies);
-  ASSIGN_OR_RETURN(std::vector<lookup::Record> newest, large->NewestRecords(kGridRecordsMax));
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> newest, store_.NewestRecords(kGridRecordsMax));
   std::reverse(newest.begin(), newest.end());
   ASSIGN_OR_RETURN(std::vector<lookup::Record> shipped, shipped_->All());
   std::vector<lookup::Record> with_shipped = WithShipped(std::move(shipped), std::move(newest));
@@ -293,13 +287,11 @@ void RecordBook::KeepIfWorthwhile() {
 }
 
 absl::Status RecordBook::Keep(const Cancelled& cancelled) {
-  db::LargeStore* const large = db::LargeStore::Of(store_);
-  if (large == nullptr) return absl::UnimplementedError("the store keeps no index");
   const State before = state();
   IndexNote note{.program = ProgramMark(shipped_->Digest()),
                  .settled_sweep = settled_sweep_,
                  .devices = *before.devices};
-  ASSIGN_OR_RETURN(note.store, large->FingerprintOfRecords(before.known.index->snapshot_id()));
+  ASSIGN_OR_RETURN(note.store, store_.FingerprintOfRecords(before.known.index->snapshot_id()));
   for (const auto& [name, kernel] : *before.known.kernels) {
     if (!catalogue_.kernels().contains(name)) note.kernels[name] = kernel->hash();
   }

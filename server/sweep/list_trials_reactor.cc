@@ -56,7 +56,7 @@ absl::Status ListTrialsReactor::Read() {
     if (count == 0) break;
     const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(next_id_);
     const std::vector<int64_t> ids(first, first + static_cast<std::ptrdiff_t>(count));
-    ASSIGN_OR_RETURN(page_, db::LargeStore::Of(store_)->TrialsWithIds(ids, !lists_known_));
+    ASSIGN_OR_RETURN(page_, store_.TrialsWithIds(ids, !lists_known_));
     next_id_ += count;
   }
   if (samples_ == Samples::kInclude) return absl::OkStatus();
@@ -74,16 +74,15 @@ absl::Status ListTrialsReactor::ReadSweep() {
 }
 
 absl::Status ListTrialsReactor::ReadIds() {
-  db::LargeStore& store = *db::LargeStore::Of(store_);
   next_id_ = 0;
   if (!ids_.empty()) last_id_ = ids_.back();
   if (lists_known_) {
-    ASSIGN_OR_RETURN(ids_, store.TrialIdsKnownTo(*sweep_, last_id_, kIdsAtOnce));
+    ASSIGN_OR_RETURN(ids_, store_.TrialIdsKnownTo(*sweep_, last_id_, kIdsAtOnce));
     if (!ids_.empty()) return absl::OkStatus();
     lists_known_ = false;
     last_id_ = 0;
   }
-  ASSIGN_OR_RETURN(ids_, store.TrialIdsOf(sweep_id_, last_id_, kIdsAtOnce));
+  ASSIGN_OR_RETURN(ids_, store_.TrialIdsOf(sweep_id_, last_id_, kIdsAtOnce));
   return absl::OkStatus();
 }
 

@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "db/large_store.h"
 #include "db/store.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/call_standing.h"

@@ -44,13 +44,13 @@ class RetentionTest : public StoreTest {
     return sweep;
   }
   uint64_t ResultBytes(const std::string& owner) {
-    return Retention::Of(*store_)->StoredBy(owner).value().result_bytes;
+    return store_->StoredBy(owner).value().result_bytes;
   }
   Pruned PruneAll(PruneFilter filter) {
     Pruned all;
     int64_t last = 0;
     while (true) {
-      const absl::StatusOr<Pruned> some = Retention::Of(*store_)->Prune(filter, last);
+      const absl::StatusOr<Pruned> some = store_->Prune(filter, last);
       EXPECT_TRUE(some.ok()) << some.status();
       if (!some.ok() || some->last_job_id == 0) return all;
       last = some->last_job_id;
@@ -82,7 +82,7 @@ TEST_F(RetentionTest, StoredBytesAreCountedForTheOwner) {
   EXPECT_EQ(ResultBytes("bob"), 0u);
   Sweep("bob", "k1", 1);
   EXPECT_EQ(ResultBytes("bob"), one);
-  const std::vector<StoredBytes> most = Retention::Of(*store_)->StoredMost(10).value();
+  const std::vector<StoredBytes> most = store_->StoredMost(10).value();
   ASSERT_EQ(most.size(), 2u);
   EXPECT_EQ(most[0].owner, "alice");
   EXPECT_EQ(most[0].kernel_bytes, most[1].kernel_bytes);
@@ -107,7 +107,7 @@ TEST_F(RetentionTest, PruningGivesBackWhatAnOwnersJobsStored) {
   EXPECT_EQ(pruned.trials, would.trials);
   EXPECT_EQ(pruned.bytes, would.bytes);
   EXPECT_LT(ResultBytes("mallory"), 2000u) << "the jobs themselves stay";
-  EXPECT_EQ(Retention::Of(*store_)->StoredBy("mallory").value().kernel_bytes, 0u);
+  EXPECT_EQ(store_->StoredBy("mallory").value().kernel_bytes, 0u);
   EXPECT_TRUE(absl::IsNotFound(store_->GetKernel("m1").status()));
   EXPECT_EQ(store_->ListJobs({}).value().size(), 3u);
   EXPECT_EQ(ResultBytes("alice"), of_alice);

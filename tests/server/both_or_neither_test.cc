@@ -16,7 +16,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "db/large_store.h"
 #include "db/store.h"
 #include "server/artifacts/artifact_folder.h"
 #include "server/records/record_book.h"
@@ -116,7 +115,7 @@ class BothOrNeitherTest : public testing::Test {
     return submission;
   }
   size_t InMemory() const { return book_->snapshot()->Records("mine").size(); }
-  size_t InStore() { return db::LargeStore::Of(*store_)->RecordsAfter(0)->size(); }
+  size_t InStore() { return store_->RecordsAfter(0)->size(); }
   db::JobState StateInStore(int64_t sweep) { return store_->GetSweep(sweep)->job.state; }
   db::JobState StateInMemory(int64_t sweep) { return sweeps_->Get(sweep)->row.job.state; }
   void AwaitMessage(int64_t sweep, const std::string& part) {

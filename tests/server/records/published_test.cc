@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "db/large_store.h"
 #include "db/store.h"
 #include "server/records/record_book.h"
 #include "server/wire/spec.h"
@@ -90,8 +89,7 @@ class History {
   }
   std::multiset<int64_t> Stored() {
     std::multiset<int64_t> trials;
-    const std::vector<lookup::Record> records =
-        db::LargeStore::Of(*store_)->RecordsAfter(0).value();
+    const std::vector<lookup::Record> records = store_->RecordsAfter(0).value();
     for (const lookup::Record& record : records) trials.insert(record.trial.id);
     return trials;
   }

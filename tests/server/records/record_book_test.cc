@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "db/large_store.h"
+#include "db/store.h"
 #include "kernels/catalogue.h"
 #include "server/records/record_convert.h"
 #include "server/wire/spec.h"
