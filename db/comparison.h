@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a comparison: every turn with its samples, so that all figures can be computed again.
+// The rows of a comparison: with its legs (db/leg.h) enough to compute all figures again.
 #pragma once
 
 #include <cstdint>
@@ -56,20 +56,5 @@ struct ComparedRow {
 TUNE_FIELDS(ComparedRow, id, comparison_id, place, label, kernel_hash, kernel_name, language,
             problem, config, config_source, compiler, work, roof, outcome, message, agreement,
             agreement_message, error, notes);
-
-// A kernel measured once, in a process of its own.
-struct ComparisonLegRow {
-  int64_t id = 0;
-  int64_t compared_id = 0;
-  uint32_t round = 0;  // from 0
-  Outcome outcome = Outcome::kOk;
-  std::string message;
-  double median_ns = 0;
-  Clock clock = Clock::kUnknown;
-  Telemetry telemetry;
-  std::vector<double> samples_ns;
-};
-TUNE_FIELDS(ComparisonLegRow, id, compared_id, round, outcome, message, median_ns, clock, telemetry,
-            samples_ns);
 
 }  // namespace tune::db

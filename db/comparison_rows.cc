@@ -60,15 +60,4 @@ absl::StatusOr<std::vector<ComparedRow>> SqliteStore::ComparedOf(int64_t compari
                              comparison_id);
 }
 
-absl::Status SqliteStore::AppendComparisonLeg(const ComparisonLegRow& leg) {
-  return writer_.Run(
-      [=](Connection& connection) { return Insert(connection, "comparison_leg", leg, {{"id"}}); });
-}
-
-absl::StatusOr<std::vector<ComparisonLegRow>> SqliteStore::ComparisonLegs(int64_t compared_id) {
-  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  return Select<ComparisonLegRow>(*reader, {}, "comparison_leg WHERE compared_id = ? ORDER BY id",
-                                  compared_id);
-}
-
 }  // namespace tune::db

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a gate run: enough to compute every verdict again.
+// The rows of a gate run: with its legs (db/leg.h) enough to compute every verdict again.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,6 @@
 #include "db/job.h"
 #include "tuner/config.h"
 #include "tuner/gate/gate.h"
-#include "tuner/gate/round.h"
 #include "tuner/gate/rules.h"
 #include "tuner/problem.h"
 #include "tuner/trial.h"
@@ -67,17 +66,6 @@ struct GateKernelRow {
 TUNE_FIELDS(GateKernelRow, id, run_id, name, base_kernel_hash, head_kernel_hash, problem,
             base_config, head_config, config_source, config_record_id, head_default,
             recovery_config, tolerance, base_code, head_code, identical, fault);
-
-struct GateLegRow {
-  int64_t id = 0;
-  int64_t gate_kernel_id = 0;
-  gate::Stage stage = gate::Stage::kScreen;
-  int round = 0;  // of the run, all stages counted on
-  gate::Leg leg;
-  Outcome outcome = Outcome::kOk;
-  std::string message;
-};
-TUNE_FIELDS(GateLegRow, id, gate_kernel_id, stage, round, leg, outcome, message);
 
 struct GateVerdictRow {
   int64_t gate_kernel_id = 0;

@@ -76,21 +76,6 @@ absl::StatusOr<std::vector<GateKernelRow>> SqliteStore::GateKernelsNamed(const s
   return SelectKernels(*reader, "WHERE name = ?", name);
 }
 
-absl::Status SqliteStore::AppendGateLegs(const std::vector<GateLegRow>& legs) {
-  return writer_.Run([=](Connection& connection) -> absl::Status {
-    for (const GateLegRow& leg : legs) {
-      RETURN_IF_ERROR(Insert(connection, "gate_leg", leg, {{"id"}}));
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<std::vector<GateLegRow>> SqliteStore::GateLegs(int64_t gate_kernel_id) {
-  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  return Select<GateLegRow>(*reader, {}, "gate_leg WHERE gate_kernel_id = ? ORDER BY id",
-                            gate_kernel_id);
-}
-
 absl::Status SqliteStore::AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) {
   return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const GateVerdictRow& verdict : verdicts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store's ceilings, calibrations and profiles.
+// The store's legs, ceilings, calibrations and profiles.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +12,10 @@ namespace tune::db {
 namespace {
 
 constexpr uint32_t kMaxListedProfiles = 10000;
+
+constexpr Exceptions kInsertedLeg = {{"id"},
+                                     {"gate_kernel_id", "gate_kernel_id", "nullif(?, 0)"},
+                                     {"compared_id", "compared_id", "nullif(?, 0)"}};
 
 constexpr Exceptions kInsertedCeiling = {{"source", "measured", "? - 1"}};
 // Rows of an older schema have no such figures.
@@ -37,6 +41,23 @@ constexpr Exceptions kSelectedProfile = {
     {"samples_ns"}};
 
 }  // namespace
+
+absl::Status SqliteStore::AppendLegs(const std::vector<LegRow>& legs) {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
+    for (const LegRow& leg : legs) RETURN_IF_ERROR(Insert(connection, "leg", leg, kInsertedLeg));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<LegRow>> SqliteStore::GateLegs(int64_t gate_kernel_id) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  return Select<LegRow>(*reader, {}, "leg WHERE gate_kernel_id = ? ORDER BY id", gate_kernel_id);
+}
+
+absl::StatusOr<std::vector<LegRow>> SqliteStore::ComparisonLegs(int64_t compared_id) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  return Select<LegRow>(*reader, {}, "leg WHERE compared_id = ? ORDER BY id", compared_id);
+}
 
 absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
   return writer_.Run([=](Connection& connection) -> absl::Status {

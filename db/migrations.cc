@@ -16,6 +16,7 @@ extern const std::string_view true_records_sql;
 extern const std::string_view stored_bytes_sql;
 extern const std::string_view job_requests_sql;
 extern const std::string_view profile_owners_sql;
+extern const std::string_view legs_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -75,10 +76,10 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 5> steps = {
-      view(embedded::schema_sql), view(embedded::true_records_sql),
-      view(embedded::stored_bytes_sql), view(embedded::job_requests_sql),
-      view(embedded::profile_owners_sql)};
+  static const std::array<absl::string_view, 6> steps = {
+      view(embedded::schema_sql),         view(embedded::true_records_sql),
+      view(embedded::stored_bytes_sql),   view(embedded::job_requests_sql),
+      view(embedded::profile_owners_sql), view(embedded::legs_sql)};
   return steps;
 }
 

@@ -16,7 +16,7 @@ namespace tune::db {
 struct StoredBytes {
   std::string owner;
   uint64_t kernel_bytes = 0;    // specs and sources
-  uint64_t result_bytes = 0;    // jobs, trials, profiles, turns of gates and comparisons
+  uint64_t result_bytes = 0;    // jobs, trials, profiles, legs
   uint64_t artifact_bytes = 0;  // as SetArtifactBytes was told last
 
   uint64_t all() const { return kernel_bytes + result_bytes + artifact_bytes; }

@@ -56,12 +56,7 @@ constexpr char kRemove[] = R"sql(
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)));
   DELETE FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
     (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
-  DELETE FROM gate_leg WHERE gate_kernel_id IN
-    (SELECT gate_kernel.id FROM gate_kernel JOIN gate_run ON gate_run.id = run_id
-     WHERE job_id IN (SELECT job_id FROM pruned_job));
-  DELETE FROM comparison_leg WHERE compared_id IN
-    (SELECT compared.id FROM compared JOIN comparison ON comparison.id = comparison_id
-     WHERE job_id IN (SELECT job_id FROM pruned_job));
+  DELETE FROM leg WHERE job_id IN (SELECT job_id FROM pruned_job);
   DELETE FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)
     AND NOT EXISTS (SELECT 1 FROM trial WHERE sweep_id = sweep.id);
   DELETE FROM job_end WHERE job_id IN (SELECT job_id FROM pruned_job);

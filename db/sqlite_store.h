@@ -104,8 +104,6 @@ class SqliteStore : public Store {
   absl::StatusOr<int64_t> AddGateKernel(const GateKernelRow& kernel) override;
   absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) override;
   absl::StatusOr<std::vector<GateKernelRow>> GateKernelsNamed(const std::string& name) override;
-  absl::Status AppendGateLegs(const std::vector<GateLegRow>& legs) override;
-  absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) override;
   absl::Status AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) override;
   absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) override;
   absl::StatusOr<int64_t> AddComparison(const ComparisonRow& comparison) override;
@@ -114,8 +112,9 @@ class SqliteStore : public Store {
                                                              int64_t before_id) override;
   absl::StatusOr<int64_t> AddCompared(const ComparedRow& compared) override;
   absl::StatusOr<std::vector<ComparedRow>> ComparedOf(int64_t comparison_id) override;
-  absl::Status AppendComparisonLeg(const ComparisonLegRow& leg) override;
-  absl::StatusOr<std::vector<ComparisonLegRow>> ComparisonLegs(int64_t compared_id) override;
+  absl::Status AppendLegs(const std::vector<LegRow>& legs) override;
+  absl::StatusOr<std::vector<LegRow>> GateLegs(int64_t gate_kernel_id) override;
+  absl::StatusOr<std::vector<LegRow>> ComparisonLegs(int64_t compared_id) override;
 
   absl::Status SetBaseline(const BaselineRow& baseline) override;
   absl::StatusOr<std::vector<BaselineRow>> Baselines() override;

@@ -28,6 +28,7 @@
 #include "db/gate.h"
 #include "db/job.h"
 #include "db/large_store.h"
+#include "db/leg.h"
 #include "db/retention.h"
 #include "db/token.h"
 #include "lookup/record.h"
@@ -275,8 +276,6 @@ class Store : public LargeStore, public Retention {
   virtual absl::StatusOr<std::vector<GateKernelRow>> GateKernels(int64_t run_id) = 0;
   // The rows of this name in every run, oldest first.
   virtual absl::StatusOr<std::vector<GateKernelRow>> GateKernelsNamed(const std::string& name) = 0;
-  virtual absl::Status AppendGateLegs(const std::vector<GateLegRow>& legs) = 0;
-  virtual absl::StatusOr<std::vector<GateLegRow>> GateLegs(int64_t gate_kernel_id) = 0;
   virtual absl::Status AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) = 0;
   virtual absl::StatusOr<std::vector<GateVerdictRow>> GateVerdicts(int64_t run_id) = 0;
 
@@ -290,8 +289,12 @@ class Store : public LargeStore, public Retention {
   // The kernel must be stored.
   virtual absl::StatusOr<int64_t> AddCompared(const ComparedRow& compared) = 0;
   virtual absl::StatusOr<std::vector<ComparedRow>> ComparedOf(int64_t comparison_id) = 0;
-  virtual absl::Status AppendComparisonLeg(const ComparisonLegRow& leg) = 0;
-  virtual absl::StatusOr<std::vector<ComparisonLegRow>> ComparisonLegs(int64_t compared_id) = 0;
+
+  // Appends the legs of gates or comparisons, all or none. Never changed afterwards.
+  virtual absl::Status AppendLegs(const std::vector<LegRow>& legs) = 0;
+  // In the order in which they ran.
+  virtual absl::StatusOr<std::vector<LegRow>> GateLegs(int64_t gate_kernel_id) = 0;
+  virtual absl::StatusOr<std::vector<LegRow>> ComparisonLegs(int64_t compared_id) = 0;
 
   // Replaces the baseline's row of the kernel's name. The kernel must be stored.
   virtual absl::Status SetBaseline(const BaselineRow& baseline) = 0;

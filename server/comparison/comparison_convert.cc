@@ -9,8 +9,11 @@
 namespace tune::server {
 namespace {
 
-v1::ComparedRound ToProto(const db::ComparisonLegRow& leg) {
-  return Encoded<v1::ComparedRound>(leg, {"id", "compared_id"});
+v1::ComparedRound ToProto(const db::LegRow& row) {
+  auto proto = Encoded<v1::ComparedRound>(
+      row, {"id", "job_id", "gate_kernel_id", "compared_id", "purpose", "leg"});
+  Encode(row.leg, proto, {"revision"});
+  return proto;
 }
 
 v1::ComparedKernel ToProto(const ComparedFindings& findings, Turns turns) {
@@ -32,7 +35,7 @@ v1::ComparedKernel ToProto(const ComparedFindings& findings, Turns turns) {
     proto.set_ratio_high(ratio.high);
   }
   if (turns == Turns::kOmit) return proto;
-  for (const db::ComparisonLegRow& leg : findings.legs) *proto.add_round_results() = ToProto(leg);
+  for (const db::LegRow& row : findings.legs) *proto.add_round_results() = ToProto(row);
   return proto;
 }
 

@@ -15,19 +15,17 @@ namespace {
 
 constexpr uint64_t kSamplesMax = 4'000'000;  // of an answer: 32 MiB
 
-bool Counts(const db::ComparisonLegRow& leg) {
-  return leg.outcome == Outcome::kOk && leg.median_ns > 0;
-}
+bool Counts(const db::LegRow& row) { return row.outcome == Outcome::kOk && row.leg.median_ns > 0; }
 
 // A round is worth one figure: launches within a process tell of that process alone.
 void Summarise(CacheMode cache_mode, ComparedFindings& findings) {
   std::vector<double> medians;
   uint64_t samples = 0;
-  for (const db::ComparisonLegRow& leg : findings.legs) {
-    if (!Counts(leg)) continue;
-    medians.push_back(leg.median_ns);
-    samples += leg.samples_ns.size();
-    findings.measurement.clock = leg.clock;
+  for (const db::LegRow& row : findings.legs) {
+    if (!Counts(row)) continue;
+    medians.push_back(row.leg.median_ns);
+    samples += row.leg.samples_ns.size();
+    findings.measurement.clock = row.leg.clock;
   }
   findings.rounds = static_cast<uint32_t>(medians.size());
   const Clock clock = findings.measurement.clock;
@@ -42,31 +40,31 @@ void Summarise(CacheMode cache_mode, ComparedFindings& findings) {
 void Conclude(ComparedFindings& findings) {
   findings.outcome = findings.row.outcome;
   findings.message = findings.row.message;
-  for (const db::ComparisonLegRow& leg : findings.legs) {
-    if (findings.outcome != Outcome::kOk || leg.outcome == Outcome::kOk) continue;
-    findings.outcome = leg.outcome;
-    findings.message = leg.message;
+  for (const db::LegRow& row : findings.legs) {
+    if (findings.outcome != Outcome::kOk || row.outcome == Outcome::kOk) continue;
+    findings.outcome = row.outcome;
+    findings.message = row.message;
   }
-  const db::ComparedRow& row = findings.row;
-  if (!ApplyRoofline(row.work, row.roof, findings.measurement)) return;
+  const db::ComparedRow& compared = findings.row;
+  if (!ApplyRoofline(compared.work, compared.roof, findings.measurement)) return;
   if (findings.outcome != Outcome::kOk) return;
   findings.outcome = Outcome::kAboveRoof;
-  findings.message = absl::StrCat("faster than the measured ", ToText(row.roof.bound),
+  findings.message = absl::StrCat("faster than the measured ", ToText(compared.roof.bound),
                                   " ceiling allows for the declared work: not believed");
 }
 
 // Round by round: what a round does to all cancels.
 RatioInterval RatioOf(const ComparedFindings& findings, const ComparedFindings& first) {
-  std::map<uint32_t, double> of_first;
-  for (const db::ComparisonLegRow& leg : first.legs) {
-    if (Counts(leg)) of_first[leg.round] = leg.median_ns;
+  std::map<int, double> of_first;
+  for (const db::LegRow& row : first.legs) {
+    if (Counts(row)) of_first[row.round] = row.leg.median_ns;
   }
   std::vector<double> own;
   std::vector<double> theirs;
-  for (const db::ComparisonLegRow& leg : findings.legs) {
-    const auto paired = of_first.find(leg.round);
-    if (!Counts(leg) || paired == of_first.end()) continue;
-    own.push_back(leg.median_ns);
+  for (const db::LegRow& row : findings.legs) {
+    const auto paired = of_first.find(row.round);
+    if (!Counts(row) || paired == of_first.end()) continue;
+    own.push_back(row.leg.median_ns);
     theirs.push_back(paired->second);
   }
   if (own.empty()) return {.ratio = 0};
@@ -90,9 +88,9 @@ absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id, 
     ASSIGN_OR_RETURN(findings.legs, store.ComparisonLegs(findings.row.id));
     Summarise(evidence.run.cache_mode, findings);
     Conclude(findings);
-    for (db::ComparisonLegRow& leg : findings.legs) {
-      if (samples == Samples::kOmit) leg.samples_ns = {};
-      included += leg.samples_ns.size();
+    for (db::LegRow& row : findings.legs) {
+      if (samples == Samples::kOmit) row.leg.samples_ns = {};
+      included += row.leg.samples_ns.size();
     }
     if (included > kSamplesMax) {
       return absl::ResourceExhaustedError(

@@ -18,7 +18,7 @@ namespace tune::server {
 // What the rounds of one kernel on one problem come to.
 struct ComparedFindings {
   db::ComparedRow row;
-  std::vector<db::ComparisonLegRow> legs;  // in the order in which they ran
+  std::vector<db::LegRow> legs;  // in the order in which they ran
   Outcome outcome = Outcome::kOk;
   std::string message;      // why it is not ok
   uint32_t rounds = 0;      // that count

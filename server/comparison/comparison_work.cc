@@ -352,16 +352,19 @@ absl::Status ComparisonWork::MeasureRound(uint32_t round, Candidates& candidates
     } else {
       ASSIGN_OR_RETURN(report, rounds_->Measure(i, candidate.variant));
     }
-    db::ComparisonLegRow leg{.compared_id = candidate.row.id,
-                             .round = round,
-                             .outcome = report.outcome,
-                             .message = Shortened(report.message),
-                             .clock = report.clock,
-                             .telemetry = report.telemetry,
-                             .samples_ns = std::move(report.samples_ns)};
+    gate::Leg leg{.revision = gate::Revision::kNone,
+                  .samples_ns = std::move(report.samples_ns),
+                  .clock = report.clock,
+                  .telemetry = report.telemetry};
     if (!leg.samples_ns.empty()) leg.median_ns = EstimateMedian(leg.samples_ns).median;
-    RETURN_IF_ERROR(store_.AppendComparisonLeg(leg));
-    candidate.runs = leg.outcome == Outcome::kOk;  // one that fails once would fail again
+    RETURN_IF_ERROR(store_.AppendLegs({{.job_id = plan_.run.job.id,
+                                        .compared_id = candidate.row.id,
+                                        .purpose = db::LegPurpose::kComparison,
+                                        .round = static_cast<int>(round),
+                                        .leg = std::move(leg),
+                                        .outcome = report.outcome,
+                                        .message = Shortened(report.message)}}));
+    candidate.runs = report.outcome == Outcome::kOk;  // one that fails once would fail again
   }
   return absl::OkStatus();
 }

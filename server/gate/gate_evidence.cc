@@ -25,12 +25,12 @@ double MedianOver(const std::vector<gate::Leg>& legs, gate::Revision revision) {
   return count == 0 ? 0 : std::exp(log_sum / count);
 }
 
-EvidenceRound ReduceLegs(const std::vector<db::GateLegRow>& rows, const gate::Rules& rules) {
+EvidenceRound ReduceLegs(const std::vector<db::LegRow>& rows, const gate::Rules& rules) {
   EvidenceRound round{.gate_kernel_id = rows.front().gate_kernel_id,
-                      .stage = rows.front().stage,
+                      .stage = db::ToStage(rows.front().purpose),
                       .round = rows.front().round};
   std::vector<gate::Leg> legs;
-  for (const db::GateLegRow& row : rows) {
+  for (const db::LegRow& row : rows) {
     if (row.outcome != Outcome::kOk) {
       round.fault = row.message;
       continue;
@@ -110,11 +110,11 @@ const std::string& WhyInvalid(const EvidenceRound& round) {
 
 absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t gate_kernel_id,
                                                       const gate::Rules& rules) {
-  ASSIGN_OR_RETURN(const std::vector<db::GateLegRow> legs, store.GateLegs(gate_kernel_id));
+  ASSIGN_OR_RETURN(const std::vector<db::LegRow> legs, store.GateLegs(gate_kernel_id));
   std::vector<EvidenceRound> rounds;
   for (size_t begin = 0, end = 0; begin < legs.size(); begin = end) {
     while (end < legs.size() && legs[end].round == legs[begin].round &&
-           legs[end].stage == legs[begin].stage) {
+           legs[end].purpose == legs[begin].purpose) {
       ++end;
     }
     rounds.push_back(ReduceLegs({legs.begin() + static_cast<std::ptrdiff_t>(begin),

@@ -48,7 +48,7 @@ absl::StatusOr<bool> GateRounds::MeasureLeg(Side side, const Variant& variant, O
   ASSIGN_OR_RETURN(Leg leg, session_.Measure(TwinOf(side),
                                              {ProgramOf(variant.plan, variant.compiled), policy_}));
   RunReport& report = leg.report;
-  db::GateLegRow& row = outcome.legs.emplace_back();
+  db::LegRow& row = outcome.legs.emplace_back();
   row.outcome = report.outcome;
   row.leg.revision = side;
   row.leg.clock = report.clock;

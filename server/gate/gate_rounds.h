@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/gate.h"
+#include "db/leg.h"
 #include "server/measure/session.h"
 #include "tuner/gate/round.h"
 
@@ -25,8 +25,8 @@ class GateRounds {
   absl::Status Renew(bool pair);
 
   struct Outcome {
-    std::vector<db::GateLegRow> legs;  // in order; stage, round and kernel are for the caller
-    std::string fault;                 // the variant's own: it cannot be measured at all
+    std::vector<db::LegRow> legs;  // in order; job, kernel, purpose and round are for the caller
+    std::string fault;             // the variant's own: it cannot be measured at all
   };
   // ABBA or BAAB, at random; without a base the head twice. A non-OK status: the device is lost.
   absl::StatusOr<Outcome> MeasureRound(const Variant* base, const Variant& head);

@@ -299,22 +299,20 @@ absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stag
   ASSIGN_OR_RETURN(GateRounds::Outcome outcome,
                    rounds_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
   std::vector<gate::Leg> legs;
-  for (db::GateLegRow& row : outcome.legs) {
-    row.gate_kernel_id = candidate.row.id;
-    row.stage = stage;
-    row.round = round;
-    if (row.outcome == Outcome::kOk) legs.push_back(row.leg);
-  }
   if (!outcome.fault.empty() && outcome.legs.empty()) {
     // Kept like a leg, so that the verdict can be recomputed.
-    outcome.legs.push_back({.gate_kernel_id = candidate.row.id,
-                            .stage = stage,
-                            .round = round,
-                            .leg = {.revision = gate::Revision::kHead},
+    outcome.legs.push_back({.leg = {.revision = gate::Revision::kHead},
                             .outcome = Outcome::kLaunchFailed,
                             .message = outcome.fault});
   }
-  RETURN_IF_ERROR(store_.AppendGateLegs(outcome.legs));
+  for (db::LegRow& row : outcome.legs) {
+    row.job_id = plan_.run.job.id;
+    row.gate_kernel_id = candidate.row.id;
+    row.purpose = db::ToPurpose(stage);
+    row.round = round;
+    if (row.outcome == Outcome::kOk) legs.push_back(row.leg);
+  }
+  RETURN_IF_ERROR(store_.AppendLegs(outcome.legs));
   faults_[index] = outcome.fault;
   ++step_.rounds_done;
   return gate::Reduce(legs, plan_.run.rules);

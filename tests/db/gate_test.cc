@@ -73,9 +73,10 @@ class GateStoreTest : public testing::Test {
             .base_code = "aa",
             .head_code = "bb"};
   }
-  GateLegRow MakeLeg(int64_t kernel_id, gate::Revision revision, double ns) const {
-    return {.gate_kernel_id = kernel_id,
-            .stage = gate::Stage::kConfirm,
+  LegRow MakeLeg(int64_t kernel_id, gate::Revision revision, double ns) const {
+    return {.job_id = 1,  // of the test's one run
+            .gate_kernel_id = kernel_id,
+            .purpose = LegPurpose::kConfirm,
             .round = 3,
             .leg = {.revision = revision,
                     .samples_ns = {ns, ns + 1, ns + 2},
@@ -102,8 +103,8 @@ TEST_F(GateStoreTest, ARunReadsBackWhole) {
   const int64_t run_id = store_->AddGateRun(added).value();
   const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
   ASSERT_TRUE(store_
-                  ->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200),
-                                    MakeLeg(kernel_id, gate::Revision::kBase, 100)})
+                  ->AppendLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200),
+                                MakeLeg(kernel_id, gate::Revision::kBase, 100)})
                   .ok());
   gate::Judgement judgement{.verdict = gate::Verdict::kFail,
                             .reason = "why",
@@ -139,11 +140,11 @@ TEST_F(GateStoreTest, ARunReadsBackWhole) {
   EXPECT_EQ(store_->GateKernelsNamed("softmax")->size(), 1);
   EXPECT_TRUE(store_->GateKernelsNamed("rope")->empty());
 
-  const std::vector<GateLegRow> legs = store_->GateLegs(kernel_id).value();
+  const std::vector<LegRow> legs = store_->GateLegs(kernel_id).value();
   ASSERT_EQ(legs.size(), 2);
   EXPECT_EQ(legs[0].leg.revision, gate::Revision::kHead);
   EXPECT_THAT(legs[1].leg.samples_ns, ElementsAre(100, 101, 102));
-  EXPECT_EQ(legs[1].stage, gate::Stage::kConfirm);
+  EXPECT_EQ(legs[1].purpose, LegPurpose::kConfirm);
   EXPECT_EQ(legs[1].round, 3);
   EXPECT_EQ(legs[1].leg.telemetry.compute_processes, 2);
   EXPECT_EQ(legs[1].leg.telemetry.throttle_reasons, 0x4u);
@@ -172,16 +173,34 @@ TEST_F(GateStoreTest, NewestRunsFirst) {
 TEST_F(GateStoreTest, EvidenceCannotBeChanged) {
   const int64_t run_id = store_->AddGateRun(MakeRun()).value();
   const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
-  ASSERT_TRUE(store_->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200)}).ok());
+  ASSERT_TRUE(store_->AppendLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200)}).ok());
   ASSERT_TRUE(store_->AddGateVerdicts({{kernel_id, {}}}).ok());
   EXPECT_FALSE(store_->AddGateVerdicts({{kernel_id, {}}}).ok()) << "one verdict a kernel";
-  for (const char* sql : {"UPDATE gate_leg SET median_ns = 1", "DELETE FROM gate_leg",
-                          "UPDATE gate_kernel SET name = 'x'", "DELETE FROM gate_verdict",
-                          "UPDATE gate_verdict SET verdict = 1", "DELETE FROM gate_run",
-                          "INSERT OR REPLACE INTO gate_verdict SELECT * FROM gate_verdict",
-                          "INSERT OR REPLACE INTO gate_leg SELECT * FROM gate_leg"}) {
+  for (const char* sql :
+       {"UPDATE leg SET median_ns = 1", "DELETE FROM leg", "UPDATE gate_kernel SET name = 'x'",
+        "DELETE FROM gate_verdict", "UPDATE gate_verdict SET verdict = 1", "DELETE FROM gate_run",
+        "INSERT OR REPLACE INTO gate_verdict SELECT * FROM gate_verdict",
+        "INSERT OR REPLACE INTO leg SELECT * FROM leg"}) {
     EXPECT_THAT(Tamper(sql), HasSubstr("append-only")) << sql;
   }
+}
+
+TEST_F(GateStoreTest, ALegIsOfAGatesKernelOrOfAComparisonsAlone) {
+  const int64_t run_id = store_->AddGateRun(MakeRun()).value();
+  const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
+  const LegRow leg = MakeLeg(kernel_id, gate::Revision::kHead, 200);
+  LegRow both = leg;
+  both.compared_id = 1;
+  LegRow neither = leg;
+  neither.gate_kernel_id = 0;
+  LegRow wrong = leg;
+  wrong.purpose = LegPurpose::kComparison;
+  LegRow unknown = leg;
+  unknown.gate_kernel_id = kernel_id + 1;
+  for (const LegRow& refused : {both, neither, wrong, unknown}) {
+    EXPECT_FALSE(store_->AppendLegs({leg, refused}).ok());
+  }
+  EXPECT_TRUE(store_->GateLegs(kernel_id)->empty()) << "all or none";
 }
 
 TEST_F(GateStoreTest, ABaselineKeepsTheNewestOfEachKernel) {

@@ -58,11 +58,28 @@ INSERT INTO ceiling_measurement (device_name, driver, uuid, name, value, measure
 VALUES ('H200', 'd', 'u', 'dram_copy', 4e12, 1, 1, 1, 1, x'', '', 0, 0, 0, 0, 0, '', 1);
 )";
 
+// Legs of both kinds, as a daemon of version 18 stored them beside the rows above.
+constexpr char kVersion18[] = R"(
+INSERT INTO compared (id, comparison_id, place, label, kernel_hash, kernel_name, language, dims,
+                      dtype, config, config_source, compiler, work_peak, roof_bound, roof_source,
+                      outcome, message, agreement, agreement_message, error_bad_elements,
+                      error_worst, notes)
+VALUES (1, 1, 0, 'a', 'k1', 'softmax', 'CUDA', '{}', 'f32', '{}', '', '', '', 0, 0, 1, '', 1, '', 0,
+        '', '[]');
+INSERT INTO gate_leg VALUES
+  (1, 1, 1, 1, 1, 1, '', 100, 1, 1980, 2619, 650000, 50, 4, 2, x'0000000000005940'),
+  (2, 1, 1, 1, 2, 1, '', NULL, 1, 0, 0, 0, 0, 0, 2, x''),
+  (3, 1, 3, 2, 2, 7, 'head: faulted', 0, 0, 0, 0, 0, 0, 0, 0, x'');
+INSERT INTO comparison_leg VALUES
+  (1, 1, 0, 1, '', 200, 3, 0, 0, 0, 0, 0, 0, x'00000000000069400000000000006940'),
+  (2, 1, 1, 8, 'timed out', 0, 0, 0, 0, 0, 0, 0, 0, x'');
+)";
+
 class MigrationTest : public StoreTest {
  protected:
-  void Fill(const std::string& sql) {
+  void Fill(const std::string& sql, size_t steps = 1) {
     auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(1)).ok());
+    ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(steps)).ok());
     const absl::Status filled = connection->Execute(sql.c_str());
     ASSERT_TRUE(filled.ok()) << filled;
   }
@@ -85,6 +102,43 @@ TEST_F(MigrationTest, AStoreOfTheOldestVersionKeepsItsRows) {
   EXPECT_EQ(store.GetComparison(1)->rounds, 7u);
   EXPECT_EQ(store.ListTokens()->size(), 1u);
   EXPECT_EQ(store.Baselines()->at(0).label, "v1");
+}
+
+TEST_F(MigrationTest, LegsOfVersion18AreReadAsTheyWere) {
+  Fill(kVersion14);
+  Fill(kVersion18, /*steps=*/5);
+  int64_t stored_bytes = 0;
+  {
+    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
+    stored_bytes = connection->QueryInteger("SELECT sum(result_bytes) FROM stored").value();
+  }
+  Store& store = Reopen();
+  const std::vector<LegRow> gate = store.GateLegs(1).value();
+  ASSERT_EQ(gate.size(), 3u);
+  EXPECT_EQ(gate[0].job_id, 2);
+  EXPECT_EQ(gate[0].purpose, LegPurpose::kScreen);
+  EXPECT_EQ(gate[0].round, 1);
+  EXPECT_EQ(gate[0].leg.revision, gate::Revision::kBase);
+  EXPECT_EQ(gate[0].leg.samples_ns, std::vector<double>{100});
+  EXPECT_EQ(gate[0].leg.median_ns, 100);
+  EXPECT_EQ(gate[0].leg.clock, Clock::kCupti);
+  EXPECT_EQ(gate[0].leg.telemetry.sm_clock_mhz, 1980);
+  EXPECT_EQ(gate[0].leg.telemetry.throttle_reasons, 4u);
+  EXPECT_EQ(gate[0].leg.telemetry.compute_processes, 2);
+  EXPECT_EQ(gate[1].leg.revision, gate::Revision::kHead);
+  EXPECT_EQ(gate[2].purpose, LegPurpose::kRecovery);
+  EXPECT_EQ(gate[2].outcome, Outcome::kFaulted);
+  EXPECT_EQ(gate[2].message, "head: faulted");
+  const std::vector<LegRow> compared = store.ComparisonLegs(1).value();
+  ASSERT_EQ(compared.size(), 2u);
+  EXPECT_EQ(compared[0].job_id, 3);
+  EXPECT_EQ(compared[0].purpose, LegPurpose::kComparison);
+  EXPECT_EQ(compared[0].leg.revision, gate::Revision::kNone);
+  EXPECT_EQ(compared[0].leg.samples_ns, (std::vector<double>{200, 200}));
+  EXPECT_EQ(compared[0].leg.median_ns, 200);
+  EXPECT_EQ(compared[1].round, 1);
+  EXPECT_EQ(compared[1].outcome, Outcome::kTimedOut);
+  EXPECT_EQ(static_cast<int64_t>(store.StoredBy("alice")->result_bytes), stored_bytes);
 }
 
 TEST_F(MigrationTest, AnOlderStoreIsRefusedByItsVersion) {

@@ -189,6 +189,39 @@ TEST_F(RetentionTest, ProfilesCountForWhoAskedAndArePrunedWithTheirJob) {
   EXPECT_EQ(PruneAll({.owner = "mallory", .before_unix_ms = kForever}).jobs, 0u);
 }
 
+TEST_F(RetentionTest, LegsCountForTheJobsOwnerAndArePrunedWithIt) {
+  Sweep("alice", "k1", 1);
+  std::vector<int64_t> kernels;
+  std::vector<int64_t> compared;
+  for (const char* owner : {"bob", "mallory"}) {  // the newest run of each kind stays
+    JobRow job{.kind = JobKind::kGate, .state = JobState::kDone, .owner = owner};
+    job.id = store_->AddJob(job).value();
+    const int64_t run = store_->AddGateRun({.job = job}).value();
+    kernels.push_back(store_->AddGateKernel({.run_id = run, .head_kernel_hash = "k1"}).value());
+    LegRow leg{
+        .job_id = job.id, .gate_kernel_id = kernels.back(), .message = std::string(500, 'x')};
+    ASSERT_TRUE(store_->AppendLegs({leg, leg}).ok());
+    job.kind = JobKind::kComparison;
+    job.id = store_->AddJob(job).value();
+    const int64_t comparison = store_->AddComparison({.job = job}).value();
+    compared.push_back(store_->AddCompared({.comparison_id = comparison}).value());
+    leg = {.job_id = job.id,
+           .compared_id = compared.back(),
+           .purpose = LegPurpose::kComparison,
+           .leg = {.revision = gate::Revision::kNone, .samples_ns = std::vector<double>(100, 1.0)}};
+    ASSERT_TRUE(store_->AppendLegs({leg}).ok());
+  }
+  EXPECT_GT(ResultBytes("bob"), 2 * 500u + 800u);
+  EXPECT_EQ(ResultBytes("bob"), ResultBytes("mallory"));
+
+  EXPECT_GT(PruneAll({.before_unix_ms = kForever}).bytes, 2 * 500u + 800u);
+  EXPECT_TRUE(store_->GateLegs(kernels[0])->empty());
+  EXPECT_TRUE(store_->ComparisonLegs(compared[0])->empty());
+  EXPECT_LT(ResultBytes("bob"), 1000u) << "the jobs' own rows";
+  EXPECT_EQ(store_->GateLegs(kernels[1])->size(), 2u);
+  EXPECT_EQ(store_->ComparisonLegs(compared[1])->size(), 1u);
+}
+
 TEST_F(RetentionTest, NothingElseDeletesEvidence) {
   Sweep("alice", "k1", 2);
   Sweep("bob", "k1", 1);

@@ -100,10 +100,13 @@ TEST_F(WholeRowsTest, GateRuns) {
   kernel.base_kernel_hash = kernel.head_kernel_hash = "k1";
   kernel.id = opened_.AddGateKernel(kernel).value();
   EXPECT_THAT(Differences(kernel, opened_.GateKernels(run.id)->at(0)), IsEmpty());
-  GateLegRow leg = Distinct<GateLegRow>();
+  LegRow leg = Distinct<LegRow>();
   leg.id = 1;  // the store's first
+  leg.job_id = run.job.id;
   leg.gate_kernel_id = kernel.id;
-  ASSERT_TRUE(opened_.AppendGateLegs({leg}).ok());
+  leg.compared_id = 0;
+  leg.purpose = LegPurpose::kRecovery;
+  ASSERT_TRUE(opened_.AppendLegs({leg}).ok());
   EXPECT_THAT(Differences(leg, opened_.GateLegs(kernel.id)->at(0)), IsEmpty());
   GateVerdictRow verdict = Distinct<GateVerdictRow>();
   verdict.gate_kernel_id = kernel.id;
@@ -126,10 +129,13 @@ TEST_F(WholeRowsTest, Comparisons) {
   compared.kernel_hash = "k1";
   compared.id = opened_.AddCompared(compared).value();
   EXPECT_THAT(Differences(compared, opened_.ComparedOf(run.id)->at(0)), IsEmpty());
-  ComparisonLegRow leg = Distinct<ComparisonLegRow>();
+  LegRow leg = Distinct<LegRow>();
   leg.id = 1;  // the store's first
+  leg.job_id = run.job.id;
+  leg.gate_kernel_id = 0;
   leg.compared_id = compared.id;
-  ASSERT_TRUE(opened_.AppendComparisonLeg(leg).ok());
+  leg.purpose = LegPurpose::kComparison;
+  ASSERT_TRUE(opened_.AppendLegs({leg}).ok());
   EXPECT_THAT(Differences(leg, opened_.ComparisonLegs(compared.id)->at(0)), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(opened_.GetComparison(run.id + 1).status()));
 }

@@ -14,7 +14,7 @@
 namespace tune::gate {
 
 // Values are stored: do not renumber.
-enum class Revision { kBase = 1, kHead = 2 };
+enum class Revision { kNone = 0, kBase = 1, kHead = 2 };  // kNone: the leg is not a gate's
 enum class Stage { kScreen = 1, kConfirm = 2, kRecovery = 3 };
 
 std::string ToText(Revision revision);

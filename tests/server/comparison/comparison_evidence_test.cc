@@ -20,7 +20,7 @@ class ComparisonEvidenceTest : public testing::Test {
   ComparisonEvidenceTest() {
     EXPECT_TRUE(store_->PutKernel({.hash = "k", .name = "scale", .spec_name = "s"}).ok());
     db::JobRow job{.kind = db::JobKind::kComparison, .device_id = "cpu"};
-    job.id = store_->AddJob(job).value();
+    job_ = job.id = store_->AddJob(job).value();
     id_ = store_->AddComparison({.job = job, .device_name = "cpu:test"}).value();
     compared_ = store_
                     ->AddCompared({.comparison_id = id_,
@@ -30,19 +30,23 @@ class ComparisonEvidenceTest : public testing::Test {
                                    .problem = {.dims = {{"n", 4096}}, .dtype = DType::kF32}})
                     .value();
   }
-  void AddTurns(uint32_t turns, size_t samples) {
-    for (uint32_t round = 0; round < turns; ++round) {
+  void AddTurns(int turns, size_t samples) {
+    for (int round = 0; round < turns; ++round) {
       ASSERT_TRUE(store_
-                      ->AppendComparisonLeg({.compared_id = compared_,
-                                             .round = round,
-                                             .median_ns = 100,
-                                             .samples_ns = std::vector<double>(samples, 100.0)})
+                      ->AppendLegs({{.job_id = job_,
+                                     .compared_id = compared_,
+                                     .purpose = db::LegPurpose::kComparison,
+                                     .round = round,
+                                     .leg = {.revision = gate::Revision::kNone,
+                                             .samples_ns = std::vector<double>(samples, 100.0),
+                                             .median_ns = 100}}})
                       .ok());
     }
   }
 
   TempDir dir_;
   std::unique_ptr<db::Store> store_ = db::Store::Open(dir_.path() + "/tune.db").value();
+  int64_t job_ = 0;
   int64_t id_ = 0;
   int64_t compared_ = 0;
 };

@@ -51,17 +51,18 @@ class GateHistoryTest : public testing::Test {
                              .problem = {.dims = {{"n", 4096}}, .dtype = DType::kF32}})
             .value();
     std::normal_distribution<double> noise(1, 0.004);
-    std::vector<db::GateLegRow> legs;
+    std::vector<db::LegRow> legs;
     for (int round = 0; round < 5; ++round) {
       for (const bool head : {false, true}) {
         const double ns = 1e3 * (head ? head_us : base_us) * noise(random_);
         const auto revision = head ? gate::Revision::kHead : gate::Revision::kBase;
-        legs.push_back({.gate_kernel_id = kernel_id,
+        legs.push_back({.job_id = job.id,
+                        .gate_kernel_id = kernel_id,
                         .round = round,
                         .leg = {.revision = revision, .samples_ns = {ns, ns, ns}}});
       }
     }
-    ASSERT_TRUE(store_->AppendGateLegs(legs).ok());
+    ASSERT_TRUE(store_->AppendLegs(legs).ok());
   }
   v1::HistorySeries Series(bool heads) {
     v1::GetHistoryRequest request;

@@ -28,7 +28,7 @@ class GateRoundsTest : public testing::Test {
   }
   static std::vector<Side> SidesOf(const GateRounds::Outcome& outcome) {
     std::vector<Side> sides;
-    for (const db::GateLegRow& row : outcome.legs) sides.push_back(row.leg.revision);
+    for (const db::LegRow& row : outcome.legs) sides.push_back(row.leg.revision);
     return sides;
   }
 

@@ -207,7 +207,7 @@ TEST_F(GateServiceTest, EveryRoundIsTwoFreshProcessesThatAlternate) {
   const auto legs = (*store)->GateLegs(kernels->front().id);
   ASSERT_TRUE(legs.ok()) << legs.status();
   std::map<int, std::string> rounds;
-  for (const db::GateLegRow& row : *legs) {
+  for (const db::LegRow& row : *legs) {
     rounds[row.round] += row.leg.revision == gate::Revision::kBase ? 'A' : 'B';
   }
   std::map<std::string, int> orders;
