@@ -104,7 +104,7 @@ absl::Status CeilingsJob::Measure(JobContext& context) {
   const Cancelled cancelled = context.cancelled();
   ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context.device_id()));
   if (device->Status().info.target.empty()) RETURN_IF_ERROR(device->Open(cancelled));
-  DeviceSession session(*device, workers_.compilers(), {"ceilings"}, cancelled);
+  DeviceSession session(*device, workers_.compilers(), "ceilings", 1, cancelled);
   ASSIGN_OR_RETURN(std::vector<db::CeilingRow> rows,
                    MeasureSuite(session, processes_ == 0 ? kProcesses : processes_,
                                 [&](const std::string& progress) { context.Say(progress); }));

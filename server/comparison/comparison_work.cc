@@ -96,13 +96,12 @@ absl::Status ComparisonWork::OpenDevice(JobContext& context) {
   ASSIGN_OR_RETURN(run.id, store_.AddComparison(run));
   feed_->AddResult(std::make_shared<v1::Comparison>(ToProto(run)));
   random_.seed(run.seed);
-  std::vector<std::string> twins;
+  const std::vector<ComparedWorkload>& compared = plan_.problems.front();
   std::vector<size_t> measured;
-  for (const ComparedWorkload& item : plan_.problems.front()) {
-    if (!item.peer) measured.push_back(twins.size());
-    twins.push_back(absl::StrCat("compare", twins.size()));
+  for (size_t i = 0; i < compared.size(); ++i) {
+    if (!compared[i].peer) measured.push_back(i);
   }
-  session_.emplace(*device, workers_.compilers(), twins, cancelled_);
+  session_.emplace(*device, workers_.compilers(), "compare", compared.size(), cancelled_);
   rounds_.emplace(*session_, std::move(measured),
                   LegPolicy(info_.target, run.cache_mode, plan_.leg_seconds), run.seed);
   return absl::OkStatus();

@@ -145,8 +145,7 @@ absl::Status GateRun::OpenDevice() {
   started_ = SteadyNow();
   plan_.run.job.id = context_.job_id();
   ASSIGN_OR_RETURN(DeviceSupervisor * device, workers_.FindDevice(context_.device_id()));
-  session_.emplace(*device, workers_.compilers(), std::vector<std::string>{"base", "head"},
-                   cancelled_);
+  session_.emplace(*device, workers_.compilers(), "gate", /*twins=*/2, cancelled_);
   session_->Close();
   const DeviceInfo info = device->Status().info;
   plan_.run.device_uuid = info.uuid;

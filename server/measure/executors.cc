@@ -87,27 +87,6 @@ absl::Status VariantExecutor::Measure(Attempt& attempt) {
   return MeasureTrial(session_, 0, request, attempt.trial);
 }
 
-absl::Status WatchedExecutor::Measure(Attempt& attempt) {
-  {
-    std::lock_guard lock(mutex_);
-    config_ = ToText(attempt.trial.config);
-    start_ = SteadyNow();
-    end_.reset();
-  }
-  const absl::Status measured = inner_.Measure(attempt);
-  std::lock_guard lock(mutex_);
-  end_ = SteadyNow();
-  if (measured.ok()) config_.clear();
-  return measured;
-}
-
-std::string WatchedExecutor::WhatWasCutShort() const {
-  std::lock_guard lock(mutex_);
-  if (config_.empty()) return "";
-  return absl::StrFormat("%s was still running after %.3g s", config_,
-                         absl::ToDoubleSeconds(end_.value_or(SteadyNow()) - start_));
-}
-
 AppraisingExecutor::AppraisingExecutor(TrialExecutor& inner, const ProblemPlan& problem,
                                        int64_t l2_bytes, Raise raise)
     : ExecutorDecorator(inner),
@@ -229,37 +208,38 @@ void AlternatingExecutor::Compile(const AttemptPtr& attempt, Done done) {
 }
 
 void AlternatingExecutor::Release() {
-  std::vector<Waiting> released;
+  std::vector<Waiting> batch;
   {
     std::lock_guard lock(mutex_);
-    if (compiling_ > 0 || unmeasured_ > 0) return;
-    released = std::exchange(waiting_, {});
-    batch_ = released;
-    compiling_ = released.size();
+    if (unfinished_ > 0) return;
+    batch = std::exchange(waiting_, {});
+    compiling_ = unfinished_ = batch.size();
+    compiled_.resize(batch.size());
   }
-  for (const Waiting& one : released) {
-    inner_.Compile(one.attempt, [this, one](const absl::Status& status) {
-      OnCompiled(one.attempt, one.done, status);
-    });
+  for (size_t place = 0; place < batch.size(); ++place) {
+    inner_.Compile(batch[place].attempt,
+                   [this, place, one = batch[place]](const absl::Status& status) {
+                     OnCompiled(place, one, status);
+                   });
   }
 }
 
-void AlternatingExecutor::OnCompiled(const AttemptPtr& attempt, const Done& done,
-                                     const absl::Status& status) {
-  const bool ends_here = !status.ok() || attempt->trial.outcome != Outcome::kOk;
-  std::vector<Waiting> compiled;
+void AlternatingExecutor::OnCompiled(size_t place, const Waiting& one, const absl::Status& status) {
+  const bool runs = status.ok() && one.attempt->trial.outcome == Outcome::kOk;
+  std::vector<Done> compiled;
   {
     std::lock_guard lock(mutex_);
-    if (ends_here) {
-      std::erase_if(batch_, [&](const Waiting& one) { return one.attempt == attempt; });
+    if (runs) {
+      compiled_[place] = one.done;
+    } else {
+      --unfinished_;
     }
-    if (--compiling_ == 0) {
-      compiled = std::exchange(batch_, {});
-      unmeasured_ = compiled.size();
-    }
+    if (--compiling_ == 0) compiled.swap(compiled_);
   }
-  if (ends_here) done(status);
-  for (const Waiting& one : compiled) one.done(absl::OkStatus());
+  if (!runs) one.done(status);
+  for (const Done& done : compiled) {
+    if (done) done(absl::OkStatus());
+  }
 }
 
 absl::Status AlternatingExecutor::Measure(Attempt& attempt) {
@@ -268,16 +248,15 @@ absl::Status AlternatingExecutor::Measure(Attempt& attempt) {
   }
   const absl::Status measured = inner_.Measure(attempt);
   std::lock_guard lock(mutex_);
-  if (--unmeasured_ == 0) pause_.reset();
+  if (--unfinished_ == 0) pause_.reset();
   return measured;
 }
 
 void AlternatingExecutor::Clear() {
   std::lock_guard lock(mutex_);
   waiting_.clear();
-  batch_.clear();
-  compiling_ = 0;
-  unmeasured_ = 0;
+  compiled_.clear();
+  compiling_ = unfinished_ = 0;
   pause_.reset();
 }
 

@@ -3,7 +3,6 @@
 // sweep wraps them in this order, the first innermost:
 //
 //   VariantExecutor       compiles with Compilers, runs in a Session
-//   WatchedExecutor       knows what runs, to name what the end of a budget cut short
 //   AppraisingExecutor    judges a trial against the roof
 //   BoundedExecutor       limits the bytes of the binaries that wait
 //   RememberingExecutor   measures equal machine code once
@@ -22,7 +21,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "server/measure/session.h"
 #include "server/measure/trial_executor.h"
 #include "tuner/roofline/roofline.h"
@@ -71,22 +69,6 @@ class ExecutorDecorator : public TrialExecutor {
 
  protected:
   TrialExecutor& inner_;
-};
-
-class WatchedExecutor : public ExecutorDecorator {
- public:
-  using ExecutorDecorator::ExecutorDecorator;
-  absl::Status Measure(Attempt& attempt) override;
-  // "THREADS=64 was still running after 44 s" of a measurement that runs or that failed; else
-  // empty. Thread-safe.
-  std::string WhatWasCutShort() const;
-
- private:
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::string config_;             // empty: nothing runs, and nothing was cut short
-  absl::Time start_;               // as SteadyNow() counts
-  std::optional<absl::Time> end_;  // nullopt while it runs
 };
 
 class AppraisingExecutor : public ExecutorDecorator {
@@ -172,15 +154,15 @@ class AlternatingExecutor : public ExecutorDecorator {
     AttemptPtr attempt;
     Done done;
   };
-  void OnCompiled(const AttemptPtr& attempt, const Done& done, const absl::Status& status);
+  void OnCompiled(size_t place, const Waiting& one, const absl::Status& status);
 
   const Quiet quiet_;
   std::mutex mutex_;
   // Guarded by mutex_.
   std::vector<Waiting> waiting_;
-  std::vector<Waiting> batch_;  // until all of it is compiled
-  size_t compiling_ = 0;
-  size_t unmeasured_ = 0;              // of the batch, once it is compiled
+  std::vector<Done> compiled_;         // of the batch, by place, until all of it is compiled
+  size_t compiling_ = 0;               // of the batch
+  size_t unfinished_ = 0;              // of the batch: that compile, or are to be measured
   std::optional<CompilePause> pause_;  // while the batch is measured
 };
 

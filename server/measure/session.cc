@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/contained.h"
 #include "base/status_macros.h"
 #include "tuner/device_profile.h"
@@ -17,10 +18,10 @@ SamplePolicy LegPolicy(const std::string& target, CacheMode cache_mode, double l
 }
 
 DeviceSession::DeviceSession(DeviceSupervisor& device, const Compilers& compilers,
-                             const std::vector<std::string>& twins, Cancelled cancelled)
+                             const std::string& name, size_t twins, Cancelled cancelled)
     : device_(device), compilers_(compilers), cancelled_(std::move(cancelled)) {
-  for (const std::string& twin : twins) {
-    twins_.push_back(own_.emplace_back(device.MakeTwin(twin)).get());
+  for (size_t twin = 0; twin < twins; ++twin) {
+    twins_.push_back(own_.emplace_back(device.MakeTwin(absl::StrCat(name, twin))).get());
   }
 }
 

@@ -4,7 +4,7 @@
 // comparisons, profiles, ceilings and finals measure are policies over a Session, so that what a
 // full device, a replaced process and a compiler on the same processors mean is decided here once.
 //
-//   DeviceSession session(device, compilers, {"base", "head"}, cancelled);
+//   DeviceSession session(device, compilers, "gate", /*twins=*/2, cancelled);
 //   ASSIGN_OR_RETURN(const CompilePause quiet, session.Quiet());
 //   RETURN_IF_ERROR(session.Renew({0, 1}));
 //   RETURN_IF_ERROR(session.Prepare(0, problem, reference_binary, seed, IfFull::kFail));
@@ -93,12 +93,12 @@ class DeviceSession : public Session {
  public:
   // Its one twin is the device's own worker.
   DeviceSession(DeviceSupervisor& device, const Compilers& compilers, Cancelled cancelled)
-      : DeviceSession(device, compilers, {}, std::move(cancelled)) {
+      : DeviceSession(device, compilers, "", 0, std::move(cancelled)) {
     twins_.push_back(&device);
   }
-  // A twin for each name.
-  DeviceSession(DeviceSupervisor& device, const Compilers& compilers,
-                const std::vector<std::string>& twins, Cancelled cancelled);
+  // `name`: of the twins' scratch folders.
+  DeviceSession(DeviceSupervisor& device, const Compilers& compilers, const std::string& name,
+                size_t twins, Cancelled cancelled);
 
   absl::Status Renew(const std::vector<size_t>& twins) override;
   void Close() override;

@@ -27,10 +27,8 @@ SweepEvaluator::SweepEvaluator(SweepEvaluatorOptions options)
       session_(*options_.device, *options_.compilers, run_cancelled_),
       rounds_(
           [this](size_t twins) {
-            std::vector<std::string> names;
-            for (size_t i = 0; i < twins; ++i) names.push_back(absl::StrCat("round", i));
-            return std::make_unique<DeviceSession>(*options_.device, *options_.compilers, names,
-                                                   cancelled_);
+            return std::make_unique<DeviceSession>(*options_.device, *options_.compilers, "round",
+                                                   twins, cancelled_);
           },
           options_.confirm_policy) {}
 
@@ -98,8 +96,7 @@ void SweepEvaluator::WrapExecutors() {
   const int64_t bytes_max =
       is_host ? std::numeric_limits<int64_t>::max() : pool_->binary_bytes_max() * pool_->workers();
   variants_.emplace(compilers, session_, options_.policy);
-  watched_.emplace(*variants_);
-  appraising_.emplace(*watched_, problem_plan_, info_.l2_bytes,
+  appraising_.emplace(*variants_, problem_plan_, info_.l2_bytes,
                       [this] { return options_.device->RaiseCeilings(run_cancelled_); });
   bounded_.emplace(*appraising_, bytes_max, [this, &compilers](const ProgramPlan& program) {
     return compilers.Compile(program, cancelled_);

@@ -93,7 +93,7 @@ class SweepEvaluator : public Evaluator {
   uint64_t compile_cache_hits() const { return variants_->cache_hits(); }
   uint64_t worker_restarts() const;  // of this sweep: device and compile workers
   // "THREADS=64 was still running after 44 s" if the end of the search cut a run short; else empty.
-  std::string WhatWasCutShort() const { return watched_->WhatWasCutShort(); }
+  std::string WhatWasCutShort() const { return pipeline_->WhatWasCutShort(); }
 
  private:
   explicit SweepEvaluator(SweepEvaluatorOptions options);
@@ -130,7 +130,6 @@ class SweepEvaluator : public Evaluator {
 
   DeviceSession session_;
   std::optional<VariantExecutor> variants_;
-  std::optional<WatchedExecutor> watched_;
   std::optional<AppraisingExecutor> appraising_;
   std::optional<BoundedExecutor> bounded_;
   std::optional<RememberingExecutor> remembering_;

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/contained.h"
+#include "base/steady_time.h"
 
 namespace tune::server {
 namespace {
@@ -78,6 +80,13 @@ absl::StatusOr<std::optional<Trial>> TrialPipeline::Next(absl::Duration wait) {
   return std::nullopt;
 }
 
+std::string TrialPipeline::WhatWasCutShort() const {
+  Lock lock(mutex_);
+  if (measured_ == nullptr) return "";
+  return absl::StrFormat("%s was still running after %.3g s", ToText(measured_->trial.config),
+                         absl::ToDoubleSeconds(end_.value_or(SteadyNow()) - start_));
+}
+
 absl::Status TrialPipeline::AwaitPrepared(const Cancelled& cancelled) {
   Lock lock(mutex_);
   while (!changed_.wait_for(lock, kPatience, [&] { return prepared_ || !failure_.ok(); })) {
@@ -88,7 +97,9 @@ absl::Status TrialPipeline::AwaitPrepared(const Cancelled& cancelled) {
 
 bool TrialPipeline::AwaitRest(const Cancelled& cancelled) {
   Lock lock(mutex_);
-  const auto at_rest = [&] { return (prepared_ || !failure_.ok()) && !measuring_; };
+  const auto at_rest = [&] {
+    return (prepared_ || !failure_.ok()) && (measured_ == nullptr || end_);
+  };
   while (!changed_.wait_for(lock, kPatience, at_rest)) {
     if (stopping_ || (!prepared_ && cancelled())) return false;
   }
@@ -120,15 +131,16 @@ void TrialPipeline::Loop() {
 }
 
 void TrialPipeline::MeasureNext(Lock& lock) {
-  const AttemptPtr attempt = std::move(ready_.front());
+  measured_ = std::move(ready_.front());
   ready_.pop_front();
-  measuring_ = true;
+  start_ = SteadyNow();
+  end_.reset();
   lock.unlock();
-  const absl::Status measured = Contained([&] { return executor_.Measure(*attempt); });
+  const absl::Status measured = Contained([&] { return executor_.Measure(*measured_); });
   lock.lock();
-  measuring_ = false;
+  end_ = SteadyNow();
   if (measured.ok()) {
-    Finish(std::move(attempt->trial));
+    Finish(std::exchange(measured_, nullptr)->trial);
   } else if (!absl::IsCancelled(measured)) {
     failure_ = measured;
   }

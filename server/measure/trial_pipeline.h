@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -34,6 +35,10 @@ class TrialPipeline {
   // The next finished trial, in any order; nullopt if none finishes within `wait`.
   absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait);
 
+  // "THREADS=64 was still running after 44 s" of an attempt whose measurement runs or failed; else
+  // empty. Thread-safe.
+  std::string WhatWasCutShort() const;
+
   // Waits until `prepare` is done, and returns its error, which no trial may have reported.
   absl::Status AwaitPrepared(const Cancelled& cancelled);
   // Waits until nothing is measured; false if it was stopped, or cancelled while the device was
@@ -55,13 +60,15 @@ class TrialPipeline {
   TrialExecutor& executor_;
   const std::function<absl::Status()> prepare_;
   const Cancelled interrupted_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::deque<AttemptPtr> ready_;  // compiled, to be measured
   std::deque<Trial> finished_;
   bool prepared_ = false;
-  bool measuring_ = false;
+  AttemptPtr measured_;            // that runs, or that failed last
+  absl::Time start_;               // of measured_, as SteadyNow() counts
+  std::optional<absl::Time> end_;  // nullopt while it runs
   bool stopping_ = false;
   absl::Status failure_;
   std::thread device_thread_;

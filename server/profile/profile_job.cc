@@ -269,7 +269,7 @@ absl::Status ProfileJob::TimeAll(JobContext& context) {
   const auto needs_time = [this](const Item& item) { return Runs(item) && !item.timed; };
   if (!std::any_of(items_.begin(), items_.end(), needs_time)) return absl::OkStatus();
   ASSIGN_OR_RETURN(DeviceSupervisor * device, tools_.workers.FindDevice(context.device_id()));
-  DeviceSession session(*device, tools_.workers.compilers(), {"profile"}, context.cancelled());
+  DeviceSession session(*device, tools_.workers.compilers(), "profile", 1, context.cancelled());
   ASSIGN_OR_RETURN(const CompilePause quiet, session.Quiet());
   RETURN_IF_ERROR(
       session.Prepare(0, workload_.plan, reference_binary_, request_.seed(), IfFull::kUseAlone));

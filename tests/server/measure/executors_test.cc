@@ -72,21 +72,6 @@ TEST(VariantExecutorTest, RunsTheProgramAgainstTheRival) {
   EXPECT_EQ(session.measured[0].policy.rival_latency_ns, 50);
 }
 
-TEST(WatchedExecutorTest, NamesWhatRunsAndWhatWasCutShort) {
-  FakeExecutor inner;
-  WatchedExecutor executor(inner);
-  EXPECT_EQ(executor.WhatWasCutShort(), "");
-  inner.measure = [&](Attempt&) {
-    EXPECT_THAT(executor.WhatWasCutShort(), HasSubstr("X=1 was still running after"));
-    return absl::OkStatus();
-  };
-  EXPECT_TRUE(executor.Measure(*AttemptAt(1)).ok());
-  EXPECT_EQ(executor.WhatWasCutShort(), "");
-  inner.measure = [](Attempt&) { return absl::CancelledError("no time"); };
-  EXPECT_FALSE(executor.Measure(*AttemptAt(2)).ok());
-  EXPECT_THAT(executor.WhatWasCutShort(), HasSubstr("X=2 was still running after"));
-}
-
 // 8000 bytes: at 1 TB/s no less than 8 ns are believed.
 class AppraisingExecutorTest : public testing::Test {
  protected:

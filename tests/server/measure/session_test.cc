@@ -21,8 +21,8 @@ class SessionTest : public testing::Test {
     options.id = "test:0";
     options.command = ScriptedCommand("device", dir_, std::move(args));
     device_ = std::make_unique<DeviceSupervisor>(options);
-    session_ = std::make_unique<DeviceSession>(
-        *device_, compilers_, std::vector<std::string>{"one", "two"}, [] { return false; });
+    session_ = std::make_unique<DeviceSession>(*device_, compilers_, "twin", /*twins=*/2,
+                                               [] { return false; });
   }
   absl::Status Prepare(size_t twin, IfFull if_full = IfFull::kFail) {
     return session_->Prepare(twin, {}, "ok", /*seed=*/1, if_full);

@@ -17,6 +17,7 @@ namespace tune::server {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
 constexpr absl::Duration kLong = absl::Seconds(30);
@@ -77,6 +78,24 @@ TEST_F(TrialPipelineTest, AttemptsCompileWhileOneIsMeasured) {
   };
   Start({2});
   EXPECT_THAT(Take(2), ElementsAre(1, 2));
+}
+
+TEST_F(TrialPipelineTest, NamesWhatRunsAndWhatWasCutShort) {
+  executor_.measure = [&](Attempt& attempt) {
+    if (XOf(attempt.trial) == 2) return absl::CancelledError("no time");
+    EXPECT_THAT(pipeline_->WhatWasCutShort(), HasSubstr("X=1 was still running after"));
+    return absl::OkStatus();
+  };
+  Make();
+  EXPECT_EQ(pipeline_->WhatWasCutShort(), "");
+  Start({1});
+  EXPECT_THAT(Take(1), ElementsAre(1));
+  EXPECT_EQ(pipeline_->WhatWasCutShort(), "");
+  Start({2});
+  while (pipeline_->WhatWasCutShort().empty()) absl::SleepFor(absl::Milliseconds(1));
+  interrupted_ = true;
+  EXPECT_TRUE(pipeline_->AwaitRest([] { return false; }));
+  EXPECT_THAT(pipeline_->WhatWasCutShort(), HasSubstr("X=2 was still running after"));
 }
 
 TEST_F(TrialPipelineTest, ALostDeviceEndsIt) {
