@@ -153,10 +153,8 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     // With what the opened device says of itself.
     ASSIGN_OR_RETURN(variant.problem, kernel.PlanProblem(row.problem, traits_));
     const ProblemPlan& shared = i == 0 ? variant.problem : candidates[0].variant.problem;
-    const double written = WrittenBytes(shared);
     row.work = shared.work;
-    row.roof = RoofFor(row.work, ceilings_, std::min(written, static_cast<double>(info_.l2_bytes)),
-                       written);
+    row.roof = RoofFor(shared, ceilings_, info_.l2_bytes);
     if (item.peer) continue;
     if (i > 0) NoteWork(row.work, variant.problem.work, row.notes);
     const absl::Status planned = PlanRun(i == 0 ? nullptr : &shared, candidates[i]);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/measure/executors.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -87,14 +85,6 @@ absl::Status VariantExecutor::Measure(Attempt& attempt) {
   return MeasureTrial(session_, 0, request, attempt.trial);
 }
 
-AppraisingExecutor::AppraisingExecutor(TrialExecutor& inner, const ProblemPlan& problem,
-                                       int64_t l2_bytes, Raise raise)
-    : ExecutorDecorator(inner),
-      work_(problem.work),
-      written_bytes_(WrittenBytes(problem)),
-      cached_bytes_(std::min(written_bytes_, static_cast<double>(l2_bytes))),
-      raise_(std::move(raise)) {}
-
 absl::Status AppraisingExecutor::Measure(Attempt& attempt) {
   RETURN_IF_ERROR(inner_.Measure(attempt));
   Trial& trial = attempt.trial;
@@ -120,7 +110,7 @@ bool AppraisingExecutor::RaiseRoof() {
 void AppraisingExecutor::Appraise(Trial& trial) const {
   if (trial.outcome != Outcome::kOk) return;
   const Roof roof = this->roof();
-  if (!ApplyRoofline(work_, roof, trial.measurement)) return;
+  if (!ApplyRoofline(problem_.work, roof, trial.measurement)) return;
   trial.outcome = Outcome::kAboveRoof;
   trial.message = absl::StrFormat(
       "median %.0f ns, but the device's measured %s ceiling allows no less than %.0f ns: the "
@@ -130,7 +120,7 @@ void AppraisingExecutor::Appraise(Trial& trial) const {
 
 void AppraisingExecutor::SetCeilings(const std::vector<Ceiling>& ceilings) {
   std::lock_guard lock(mutex_);
-  roof_ = RoofFor(work_, ceilings, cached_bytes_, written_bytes_);
+  roof_ = RoofFor(problem_, ceilings, l2_bytes_);
 }
 
 Roof AppraisingExecutor::roof() const {

@@ -76,8 +76,13 @@ class AppraisingExecutor : public ExecutorDecorator {
   // Measures the ceilings of the device again.
   using Raise = std::function<absl::StatusOr<std::vector<Ceiling>>()>;
 
+  // `problem` must outlive the executor.
   AppraisingExecutor(TrialExecutor& inner, const ProblemPlan& problem, int64_t l2_bytes,
-                     Raise raise);
+                     Raise raise)
+      : ExecutorDecorator(inner),
+        problem_(problem),
+        l2_bytes_(l2_bytes),
+        raise_(std::move(raise)) {}
   // A trial above the roof did less than its work, or the ceilings were measured on a busy host.
   // The first such trial has them measured again.
   absl::Status Measure(Attempt& attempt) override;
@@ -90,9 +95,8 @@ class AppraisingExecutor : public ExecutorDecorator {
  private:
   bool RaiseRoof();
 
-  const WorkPlan work_;
-  const double written_bytes_;
-  const double cached_bytes_;
+  const ProblemPlan& problem_;
+  const int64_t l2_bytes_;
   const Raise raise_;
   bool has_raised_ = false;
   mutable std::mutex mutex_;

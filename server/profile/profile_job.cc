@@ -288,9 +288,7 @@ absl::Status ProfileJob::TimeAll(JobContext& context) {
 Roof ProfileJob::RoofOfDevice() const {
   std::vector<Ceiling> ceilings;
   for (const SeenCeiling& seen : device_.ceilings) ceilings.push_back(seen.row.ceiling);
-  const double written = WrittenBytes(workload_.plan);
-  const double cached = std::min(written, static_cast<double>(device_.status.info.l2_bytes));
-  return RoofFor(workload_.plan.work, ceilings, cached, written);
+  return RoofFor(workload_.plan, ceilings, device_.status.info.l2_bytes);
 }
 
 void ProfileJob::NotCounted(const std::string& why) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/report/fusion_report.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -91,9 +90,7 @@ class Maker {
     RETURN_IF_ERROR(CheckWanted(cancelled_));
     ASSIGN_OR_RETURN(const FusedKernel kernel, resolver_.Resolve(part));
     const ProblemPlan& plan = kernel.workload.plan;
-    const double written = WrittenBytes(plan);
-    const double cached = std::min(written, static_cast<double>(cache_bytes_));
-    const Roof roof = RoofFor(plan.work, ceilings_, cached, written);
+    const Roof roof = RoofFor(plan, ceilings_, cache_bytes_);
     v1::FusedWork work;
     work.set_name(kernel.name);
     work.set_kernel(part.kernel());

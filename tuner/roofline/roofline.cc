@@ -95,6 +95,11 @@ Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double 
   return roof;
 }
 
+Roof RoofFor(const ProblemPlan& problem, const std::vector<Ceiling>& ceilings, int64_t l2_bytes) {
+  const double written = WrittenBytes(problem);
+  return RoofFor(problem.work, ceilings, std::min(written, static_cast<double>(l2_bytes)), written);
+}
+
 bool ApplyRoofline(const WorkPlan& work, const Roof& roof, Measurement& measurement) {
   if (measurement.latency_ns_median <= 0) return false;
   const double seconds = measurement.latency_ns_median / kNanosecondsPerSecond;

@@ -52,6 +52,8 @@ inline constexpr double kBelievable = 0.97;
 // not known, and half of them are.
 Roof RoofFor(const WorkPlan& work, const std::vector<Ceiling>& ceilings, double cached_bytes = 0,
              double written_bytes = -1);
+// The roof of a problem on a device whose L2 cache has so many bytes.
+Roof RoofFor(const ProblemPlan& problem, const std::vector<Ceiling>& ceilings, int64_t l2_bytes);
 
 // Fills in rates and peak_fraction. True if the sample is cold and the median is below kBelievable
 // of a measured roof's believable time: the trial is then refused (Outcome kAboveRoof).

@@ -47,6 +47,16 @@ TEST(RoofFor, OutputMayStayInTheCache) {
   EXPECT_TRUE(ApplyRoofline(work, roof, measurement));
 }
 
+TEST(RoofFor, AProblemsOutputMayStayInTheL2Cache) {
+  ProblemPlan problem;
+  problem.work = {.flops = 0, .bytes = 4e6, .peak = "f32"};
+  problem.buffers = {{.name = "x", .dtype = DType::kF32, .count = 500'000, .role = Role::kInput},
+                     {.name = "y", .dtype = DType::kF32, .count = 500'000, .role = Role::kOutput}};
+  EXPECT_DOUBLE_EQ(RoofFor(problem, kCeilings, 1'000'000).believable_ns, 750);
+  EXPECT_DOUBLE_EQ(RoofFor(problem, kCeilings, 1'000'000'000).believable_ns, 500);
+  EXPECT_DOUBLE_EQ(RoofFor(problem, kCeilings, 0).believable_ns, 1000);
+}
+
 const std::vector<Ceiling> kDirections = {{"dram_read", 4.6e12, CeilingSource::kMeasured},
                                           {"dram_copy", 4.3e12, CeilingSource::kMeasured},
                                           {"dram_write", 4.0e12, CeilingSource::kMeasured},
