@@ -5,7 +5,6 @@
 
 #include "base/status_macros.h"
 #include "server/wire/nouns.h"
-#include "server/wire/wire_reader.h"
 #include "tuner/sweep/winner.h"
 
 namespace tune::server {
@@ -36,30 +35,6 @@ absl::StatusOr<lookup::Record> FromProto(const v1::Record& proto) {
   RETURN_IF_ERROR(Decode(proto.resources(), trial.resources));
   RETURN_IF_ERROR(Decode(proto.telemetry(), trial.telemetry));
   return record;
-}
-
-absl::StatusOr<lookup::Record> RecordFromWire(absl::string_view bytes) {
-  const google::protobuf::Descriptor& message = *v1::Record::descriptor();
-  const auto& of_record = wire::NumberedPlacesOf<lookup::Record>(message, {"key", "trial"});
-  const auto& of_key = wire::NumberedPlacesOf<TrialKey>(message);
-  const auto& of_trial = wire::NumberedPlacesOf<Trial>(
-      message, {"id", "purpose", "outcome", "message", "error", "compile_seconds", "compile_cached",
-                "may_pass", "evaluate_seconds", "finished_unix_ms"});
-  lookup::Record record;
-  const auto read = [&](wire::Input& input, uint32_t tag) {
-    using wire::FieldRead;
-    FieldRead done = wire::ReadField(input, tag, of_record, record);
-    if (done == FieldRead::kNotOurs) done = wire::ReadField(input, tag, of_key, record.key);
-    if (done == FieldRead::kNotOurs) done = wire::ReadField(input, tag, of_trial, record.trial);
-    if (done != FieldRead::kNotOurs) return done == FieldRead::kDone;
-    uint64_t number = 0;
-    if (wire::NumberOf(tag) != v1::Record::kTrialIdFieldNumber) return wire::Skip(input, tag);
-    if (!wire::ReadNumber(input, tag, number)) return false;
-    record.trial.id = static_cast<int64_t>(number);
-    return true;
-  };
-  if (wire::ReadWhole(bytes, read)) return record;
-  return absl::DataLossError("a record's bytes cannot be read");
 }
 
 void AddRecord(const lookup::Record& record, absl::string_view on_wire,

@@ -13,8 +13,6 @@ namespace tune::server {
 v1::Record ToProto(const lookup::Record& record);
 // INVALID_ARGUMENT: a number does not fit, or an enum value does not exist.
 absl::StatusOr<lookup::Record> FromProto(const v1::Record& proto);
-// Reads the bytes of a record on the wire, which this program wrote. DATA_LOSS.
-absl::StatusOr<lookup::Record> RecordFromWire(absl::string_view bytes);
 // Adds a record to a response. `on_wire` is the record as a v1::Record, if it is at hand; it is
 // then added as unparsed bytes, which only a reader of the response on the wire sees.
 void AddRecord(const lookup::Record& record, absl::string_view on_wire,

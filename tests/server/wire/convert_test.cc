@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "server/devices/device_convert.h"
+#include "server/records/kept_index.h"
 #include "server/records/record_convert.h"
 #include "server/rpc/grpc_status.h"
 #include "server/sweep/sweep_convert.h"
@@ -34,15 +35,13 @@ TEST(ConvertTest, ConfigsComeBackWhole) {
   EXPECT_EQ(FromProto(ToProto(config)), config);
 }
 
-TEST(ConvertTest, ARecordsBytesAreReadAsItsMessageIs) {
+TEST(ConvertTest, ARecordOfTheIndexIsReadAsItsMessageIs) {
   auto record = Distinct<lookup::Record>();
   record.trial.config.entries = {
       {"BLOCK", int64_t{-64}}, {"SCALE", 0.5}, {"WHERE", std::string("smem")}, {"UNROLL", true}};
-  const std::string bytes = ToProto(record).SerializeAsString();
-  v1::Record message;
-  ASSERT_TRUE(message.ParseFromString(bytes));
-  const auto of_message = FromProto(message);
-  const auto of_bytes = RecordFromWire(bytes);
+  const lookup::RecordCodec codec = WireCodec();
+  const auto of_message = FromProto(ToProto(record));
+  const auto of_bytes = codec.decode(codec.encode(record));
   ASSERT_TRUE(of_message.ok()) << of_message.status();
   ASSERT_TRUE(of_bytes.ok()) << of_bytes.status();
   EXPECT_THAT(Differences(*of_message, *of_bytes), testing::IsEmpty());
@@ -50,15 +49,16 @@ TEST(ConvertTest, ARecordsBytesAreReadAsItsMessageIs) {
 }
 
 TEST(ConvertTest, ADamagedRecordIsReadToItsEndAtMost) {
-  const std::string bytes = ToProto(Distinct<lookup::Record>()).SerializeAsString();
+  const lookup::RecordCodec codec = WireCodec();
+  const std::string bytes = codec.encode(Distinct<lookup::Record>());
   size_t refused = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
     for (const int change : {1, 0x80, 0xff}) {
       std::string damaged = bytes;
       damaged[at] = static_cast<char>(damaged[at] ^ change);
-      refused += !RecordFromWire(damaged).ok();
+      refused += !codec.decode(damaged).ok();
     }
-    refused += !RecordFromWire(bytes.substr(0, at)).ok();
+    refused += !codec.decode(bytes.substr(0, at)).ok();
   }
   EXPECT_GT(refused, bytes.size());
 }
