@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Llama of `transformers` that trains with tuned attention beside the same model with PyTorch's attention.
 
-Needs a GPU, PyTorch and transformers, and records with artifacts of `attention` and `attention_backward` for these
-sizes: without --tune it says which are missing.
+Needs a GPU, PyTorch and transformers. With --tune it sweeps `attention` and `attention_backward` for these sizes first;
+without, it takes the snapshot that TUNE_SNAPSHOT names.
 
     python3 bench/studies/llama.py --bin build/release/bin --tune
 
@@ -19,6 +19,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "client" / "python" / "src"))
@@ -81,27 +82,32 @@ def gradient_difference(first: torch.nn.Module, second: torch.nn.Module) -> floa
     return max((one.grad.float() - other.grad.float()).abs().max().item() for one, other in pairs) / largest
 
 
-def tune(folder: pathlib.Path, heads: int, batch: int, seq: int, trials: int) -> None:
+def tune(folder: pathlib.Path, sizes: dict[str, int], budget: str, out: pathlib.Path) -> None:
+    """Leaves a snapshot with the binaries beside it."""
+    dims = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
     for kernel in "attention", "attention_backward":
-        subprocess.run([folder / "tunectl", "sweep", kernel, "--causal", "1", "--batch", str(batch), "--heads", str(heads),
-                        "--kv_heads", str(heads), "--seq", str(seq), "--head_dim", "128", "--trials", str(trials)],
-                       check=True, stdout=sys.stderr)
+        subprocess.run([folder / "tunectl", "sweep", kernel, *dims, "--budget", budget], check=True, stdout=sys.stderr)
+    subprocess.run([folder / "tunectl", "snapshot", "export", out, "--artifacts"], check=True, stdout=sys.stderr)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of tunectl")
     parser.add_argument("--tune", action="store_true", help="sweep both kernels first")
-    parser.add_argument("--trials", type=int, default=24, help="of each sweep")
+    parser.add_argument("--budget", default="30s", help="of each sweep, as for tunectl sweep")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=2048)
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--seq", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=12)
     args = parser.parse_args()
-    if args.tune:
-        tune(args.bin, args.width // 128, args.batch, args.seq, args.trials)
     os.environ["PATH"] = f"{args.bin}:{os.environ['PATH']}"
+    scratch = tempfile.TemporaryDirectory(prefix="tune-llama-")
+    if args.tune:
+        heads = args.width // 128
+        sizes = {"batch": args.batch, "heads": heads, "kv_heads": heads, "seq": args.seq, "head_dim": 128, "causal": 1}
+        os.environ["TUNE_SNAPSHOT"] = f"{scratch.name}/tuned.json"
+        tune(args.bin, sizes, args.budget, pathlib.Path(os.environ["TUNE_SNAPSHOT"]))
     tunectl.open()
     trainers = {name: Trainer(model) for name, model in models(args.layers, args.width).items()}
     tokens = torch.randint(8192, (args.batch, args.seq), device="cuda", generator=torch.Generator("cuda").manual_seed(2))

@@ -17,11 +17,7 @@
 
 // Targets with the bulk copy engine pass tensor maps, whether or not the path uses them.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#if !PATH_WGMMA
-struct alignas(64) CUtensorMap {
-  unsigned long long opaque[16];
-};
-#endif
+#include "sm90.cuh"
 #define TENSOR_MAPS                                                            \
   , const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUtensorMap k_map, \
       const __grid_constant__ CUtensorMap v_map

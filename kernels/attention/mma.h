@@ -3,6 +3,7 @@
 // Q and keeps scores, weights and O in registers; K and V go forwards.
 #pragma once
 
+#include "mma.cuh"
 #include "softmax.h"
 
 constexpr int kThreads = BLOCK_M / WARP_ROWS * 32;
@@ -20,14 +21,6 @@ __device__ __forceinline__ unsigned ChunkOffset(int row, int chunk) {
   return (row * kChunks + (chunk ^ (row & 7))) * 16;
 }
 
-__device__ __forceinline__ void CopyCommit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kPending>
-__device__ __forceinline__ void CopyWait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
 // Starts copying kCount rows of a head to shared memory; rows at `seq` and beyond become zero.
 template <int kCount>
 __device__ __forceinline__ void CopyRows(unsigned to, const Element* head, int first, int seq) {
@@ -39,40 +32,8 @@ __device__ __forceinline__ void CopyRows(unsigned to, const Element* head, int f
 #pragma unroll
   for (int i = 0; i < kCount; i += kStep) {
     const bool inside = first + row + i < seq;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                     to + ChunkOffset(row + i, chunk)),
-                 "l"(inside ? from + i * HEAD_DIM : head), "r"(inside ? 16 : 0)
-                 : "memory");
+    CopyChunk(to + ChunkOffset(row + i, chunk), inside ? from + i * HEAD_DIM : head, inside);
   }
-}
-
-__device__ __forceinline__ void LoadMatrices(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
-__device__ __forceinline__ void LoadTransposed(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
-// d[0..3] += a (16 x 16) b (16 x 8).
-__device__ __forceinline__ void Multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
-#ifdef DTYPE_BF16
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-      " {%8, %9}, {%0, %1, %2, %3};"
-#else
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-      " {%8, %9}, {%0, %1, %2, %3};"
-#endif
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Q of one warp: kept in registers (QUERY_IN_REGISTERS) or read again for each block of K.
@@ -122,8 +83,8 @@ __device__ __forceinline__ void Scores(float (&s)[kStrips][kScores], const Query
       LoadMatrices(b, keys + ChunkOffset(row, d / 8 + lane / 8 % 2));
 #pragma unroll
       for (int strip = 0; strip < kStrips; ++strip) {
-        Multiply(s[strip] + n / 2, a[strip], b[0], b[1]);
-        Multiply(s[strip] + n / 2 + 4, a[strip], b[2], b[3]);
+        WarpMma(s[strip] + n / 2, a[strip], b[0], b[1]);
+        WarpMma(s[strip] + n / 2 + 4, a[strip], b[2], b[3]);
       }
     }
   }
@@ -142,8 +103,8 @@ __device__ __forceinline__ void AddOutputs(float (&o)[kStrips][kOutputs],
       LoadTransposed(b, values + ChunkOffset(n + lane % 16, d / 8 + lane / 16));
 #pragma unroll
       for (int strip = 0; strip < kStrips; ++strip) {
-        Multiply(o[strip] + d / 2, p[strip] + n / 4, b[0], b[1]);
-        Multiply(o[strip] + d / 2 + 4, p[strip] + n / 4, b[2], b[3]);
+        WarpMma(o[strip] + d / 2, p[strip] + n / 4, b[0], b[1]);
+        WarpMma(o[strip] + d / 2 + 4, p[strip] + n / 4, b[2], b[3]);
       }
     }
   }
@@ -177,7 +138,7 @@ __device__ __forceinline__ void WeighBlock(const Problem& problem, int j, float 
 __device__ __forceinline__ void Attend(const Problem& problem, const Element* q, const Element* k,
                                        const Element* v, Element* out, float* lse) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const unsigned queries = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  const unsigned queries = SharedAddress(shared);
   const unsigned keys = queries + kQueryBytes;
   const unsigned values = keys + STAGES * kBlockBytes;
   const Tile at = TileAt(problem, blockIdx.x);

@@ -3,36 +3,11 @@
 // four neighbouring lanes: of each 8 columns a lane holds two, for rows lane / 4 and lane / 4 + 8.
 #pragma once
 
+#include "fast_math.cuh"
 #include "problem.h"
-
-__device__ __forceinline__ float Exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
+#include "quad.cuh"
 
 __device__ __forceinline__ float Infinity() { return __int_as_float(0x7f800000); }
-
-// Two neighbouring weights as the 16-bit operand of a multiplication; `low` has the lower column.
-__device__ __forceinline__ unsigned Pack(float low, float high) {
-  unsigned packed;
-#ifdef DTYPE_BF16
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#else
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#endif
-  return packed;
-}
-
-__device__ __forceinline__ float QuadMax(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
-
-__device__ __forceinline__ float QuadSum(float x) {
-  x += __shfl_xor_sync(0xffffffffu, x, 1);
-  return x + __shfl_xor_sync(0xffffffffu, x, 2);
-}
 
 // What a lane knows of its two rows: the largest score, and its own share of the sum of weights.
 struct RowState {
@@ -92,22 +67,6 @@ template <int kCount>
 __device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[kCount / 2]) {
 #pragma unroll
   for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
-}
-
-// Among four neighbouring lanes, gives lane i the i-th word of each, in the order of the lanes.
-__device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
-#pragma unroll
-  for (int step = 1; step <= 2; step *= 2) {
-    const bool upper = threadIdx.x & step;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      unsigned& low = w[step == 1 ? 2 * i : i];
-      unsigned& high = w[step == 1 ? 2 * i + 1 : i + 2];
-      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? low : high, step);
-      low = upper ? got : low;
-      high = upper ? high : got;
-    }
-  }
 }
 
 // The end of a tile: O by the sum of weights, and the logarithm of the sum of exponentials, for

@@ -4,13 +4,9 @@
 // backwards, so that the blocks that need a mask come first.
 #pragma once
 
-struct alignas(64) CUtensorMap {
-  unsigned long long opaque[16];
-};
-
-#include "hopper.h"
 #include "rounds.h"
 #include "softmax.h"
+#include "wgmma.cuh"
 
 constexpr int kGroups = BLOCK_M / 64;
 constexpr int kThreads = (kGroups + 1) * 128;
@@ -77,7 +73,8 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& 
   const auto load_key = [&](const Tile& tile, int j) {
     BarrierWait(arena.KeyFree(key.slot), key.phase ^ 1);
     BarrierExpect(arena.KeyFull(key.slot), kBlockBytes);
-    LoadBox(arena.Key(key.slot), maps.k, arena.KeyFull(key.slot), j * BLOCK_N, tile.kv_head);
+    LoadBox(arena.Key(key.slot), maps.k, arena.KeyFull(key.slot), 0, j * BLOCK_N, 0,
+            tile.kv_head);
     key.Advance();
   };
   for (Rounds rounds(problem); rounds.Tile() < tiles; rounds.Next()) {
@@ -86,14 +83,15 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& 
     for (int group = 0; group < kGroups; ++group) {
       BarrierWait(arena.QueryFree(group), query_phase ^ 1);
       BarrierExpect(arena.QueryFull(group), kQueryBytes);
-      LoadBox(arena.Query(group), maps.q, arena.QueryFull(group), tile.row + group * 64, tile.head);
+      LoadBox(arena.Query(group), maps.q, arena.QueryFull(group), 0, tile.row + group * 64, 0,
+              tile.head);
       if (group == 0) load_key(tile, blocks - 1);
     }
     for (int j = blocks - 1; j >= 0; --j) {
       if (j > 0) load_key(tile, j - 1);
       BarrierWait(arena.ValueFree(value.slot), value.phase ^ 1);
       BarrierExpect(arena.ValueFull(value.slot), kBlockBytes);
-      LoadBox(arena.Value(value.slot), maps.v, arena.ValueFull(value.slot), j * BLOCK_N,
+      LoadBox(arena.Value(value.slot), maps.v, arena.ValueFull(value.slot), 0, j * BLOCK_N, 0,
               tile.kv_head);
       value.Advance();
     }
@@ -129,7 +127,7 @@ struct Group {
     MmaFence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM; d += 16) {
-      SharedMma<2 * kCount>(s, q + (d / 64 * (64 * 128) + d % 64 * 2) / 16,
+      SharedMma(s, q + (d / 64 * (64 * 128) + d % 64 * 2) / 16,
                             k + (d / 64 * (BLOCK_N * 128) + d % 64 * 2) / 16, d != 0);
     }
     MmaCommit();
@@ -144,7 +142,7 @@ struct Group {
     MmaFence();
 #pragma unroll
     for (int n = 0; n < 4 * kCount; n += 16) {
-      RegisterMma<HEAD_DIM>(o, p + n / 4, v + n * 128 / 16);
+      RegisterMma(o, p + n / 4, v + n * 128 / 16);
     }
     MmaCommit();
   }

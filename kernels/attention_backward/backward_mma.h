@@ -5,6 +5,7 @@
 #pragma once
 
 #include "dq_sums.h"
+#include "mma.cuh"
 
 constexpr int kWarps = BLOCK_N / WARP_ROWS;
 constexpr int kThreads = kWarps * 32;
@@ -44,7 +45,7 @@ __device__ __forceinline__ void CopyRows(unsigned to, const Element* head, int f
 #pragma unroll
   for (int i = 0; i < kCount; i += kStep) {
     const bool inside = first + row + i < seq;
-    CopyVector(to + ChunkOffset<kHeadChunks>(row + i, chunk), inside ? from + i * HEAD_DIM : head,
+    CopyChunk(to + ChunkOffset<kHeadChunks>(row + i, chunk), inside ? from + i * HEAD_DIM : head,
                inside);
   }
 }
@@ -55,7 +56,7 @@ __device__ __forceinline__ void CopyFacts(unsigned to, const float* from) {
   const int i = threadIdx.x;
   if (i >= BLOCK_M / 2) return;
   const int at = i / (2 * kEach) * kFactFloats + i / kEach % 2 * kFactRows + i % kEach * 4;
-  CopyVector(to + at * 4, from + at, true);
+  CopyChunk(to + at * 4, from + at, true);
 }
 
 // s = the warp's held rows by the streamed rows, summed over the head.
@@ -79,8 +80,8 @@ __device__ __forceinline__ void Scores(float (&s)[kStrips][kScores], unsigned he
       LoadMatrices(b, streamed + ChunkOffset<kHeadChunks>(row, d / 8 + lane / 8 % 2));
 #pragma unroll
       for (int strip = 0; strip < kStrips; ++strip) {
-        Multiply(s[strip] + m / 2, a[strip], b[0], b[1]);
-        Multiply(s[strip] + m / 2 + 4, a[strip], b[2], b[3]);
+        WarpMma(s[strip] + m / 2, a[strip], b[0], b[1]);
+        WarpMma(s[strip] + m / 2 + 4, a[strip], b[2], b[3]);
       }
     }
   }
@@ -99,8 +100,8 @@ __device__ __forceinline__ void AddRows(float (&sums)[kStrips][kSums],
       LoadTransposed(b, streamed + ChunkOffset<kHeadChunks>(m + lane % 16, d / 8 + lane / 16));
 #pragma unroll
       for (int strip = 0; strip < kStrips; ++strip) {
-        Multiply(sums[strip] + d / 2, p[strip] + m / 4, b[0], b[1]);
-        Multiply(sums[strip] + d / 2 + 4, p[strip] + m / 4, b[2], b[3]);
+        WarpMma(sums[strip] + d / 2, p[strip] + m / 4, b[0], b[1]);
+        WarpMma(sums[strip] + d / 2 + 4, p[strip] + m / 4, b[2], b[3]);
       }
     }
   }
@@ -142,8 +143,8 @@ __device__ __forceinline__ void AddQueries(const Problem& problem, int head, int
         unsigned b[4];
         LoadTransposed(
             b, keys + ChunkOffset<kHeadChunks>(n + lane % 16, (column + d) / 8 + lane / 16));
-        Multiply(dq + d / 2, a, b[0], b[1]);
-        Multiply(dq + d / 2 + 4, a, b[2], b[3]);
+        WarpMma(dq + d / 2, a, b[0], b[1]);
+        WarpMma(dq + d / 2 + 4, a, b[2], b[3]);
       }
     }
     float* to = dq_sums + FragmentIndex(problem, head, first + row, column);
@@ -196,7 +197,7 @@ __device__ __forceinline__ void Walk(const Problem& problem, const Element* cons
                                      const Element* const (&streamed)[2], const float* facts,
                                      const Gradients& gradients, float* dq_sums) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const unsigned held_at = SharedOffset(shared);
+  const unsigned held_at = SharedAddress(shared);
   const unsigned stages = held_at + 2 * kHeldBytes;
   const unsigned slopes = stages + STAGES * kStageBytes;
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);

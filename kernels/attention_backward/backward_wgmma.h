@@ -5,12 +5,8 @@
 // next product. Their gradient also goes to shared memory, for dQ, which needs all held rows.
 #pragma once
 
-struct alignas(64) CUtensorMap {
-  unsigned long long opaque[16];
-};
-
 #include "dq_sums.h"
-#include "hopper_backward.h"
+#include "wgmma.cuh"
 
 constexpr int kGroups = BLOCK_N / 64;
 constexpr int kThreads = (kGroups + 1) * 128;
@@ -91,8 +87,8 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
   BarrierExpect(arena.HeldFull(), 2 * kGroups * kBoxBytes);
   for (int i = 0; i < 2 * kGroups; ++i) {
     const int matrix = i / kGroups, group = i % kGroups;
-    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), at.row + group * 64,
-            at.head);
+    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), 0,
+            at.row + group * 64, 0, at.head);
   }
   const Stream<kKeys> stream(problem, at);
   Cursor stage;
@@ -104,7 +100,7 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
     for (int matrix = 0; matrix < 2; ++matrix) {
       for (int strip = 0; strip < kStrips; ++strip) {
         LoadBox(arena.Streamed(stage.slot, matrix) + strip * kBoxBytes, streamed[matrix], full,
-                row + strip * 64, head);
+                0, row + strip * 64, 0, head);
       }
     }
     if (kKeys) {
@@ -132,7 +128,7 @@ struct Group {
     MmaFence();
 #pragma unroll
     for (int d = 0; d < HEAD_DIM; d += 16) {
-      SharedMma<BLOCK_M>(s, held + (d / 64 * kSlabBytes + d % 64 * 2) / 16,
+      SharedMma(s, held + (d / 64 * kSlabBytes + d % 64 * 2) / 16,
                          streamed + (d / 64 * (BLOCK_M * 128) + d % 64 * 2) / 16, d != 0);
     }
     MmaCommit();
@@ -147,7 +143,7 @@ struct Group {
     MmaFence();
 #pragma unroll
     for (int m = 0; m < BLOCK_M; m += 16) {
-      RegisterMma<HEAD_DIM>(sums, p + m / 4, streamed + m * 128 / 16);
+      RegisterMma(sums, p + m / 4, streamed + m * 128 / 16);
     }
     MmaCommit();
   }
@@ -185,7 +181,8 @@ struct Group {
     MmaFence();
 #pragma unroll
     for (int n = 0; n < BLOCK_N; n += 16) {
-      TransposedMma(dq, ds + n * 128 / 16, keys + (n / 64 * kBoxBytes + n % 64 * 128) / 16, n != 0);
+      SharedMma<true, true>(dq, ds + n * 128 / 16,
+                            keys + (n / 64 * kBoxBytes + n % 64 * 128) / 16, n != 0);
     }
     MmaCommit();
   }

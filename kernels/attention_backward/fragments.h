@@ -4,7 +4,9 @@
 #pragma once
 
 #include "backward_problem.h"
-#include "tensor_cores.h"
+#include "fast_math.cuh"
+#include "quad.cuh"
+#include "stores.h"
 
 constexpr float kHidden = -1e30f;  // a score without weight
 
@@ -114,22 +116,6 @@ template <int kCount>
 __device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[kCount / 2]) {
 #pragma unroll
   for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
-}
-
-// Among four neighbouring lanes, gives lane i the i-th word of each, in the order of the lanes.
-__device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
-#pragma unroll
-  for (int step = 1; step <= 2; step *= 2) {
-    const bool upper = threadIdx.x & step;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      unsigned& low = w[step == 1 ? 2 * i : i];
-      unsigned& high = w[step == 1 ? 2 * i + 1 : i + 2];
-      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? low : high, step);
-      low = upper ? got : low;
-      high = upper ? high : got;
-    }
-  }
 }
 
 // Writes rows `row` and `row + 8` of a head times `scale`, 16 bytes a lane at a time.

@@ -9,6 +9,7 @@
 #endif
 
 #include "cluster.cuh"
+#include "fast_math.cuh"
 
 using Element = DTYPE;
 
@@ -112,16 +113,6 @@ constexpr float kLog2E = 1.44269504088896341f;
 constexpr float kLn2 = 0.69314718055994531f;
 constexpr float kNone = -1e30f;  // the largest score of no keys
 
-__device__ __forceinline__ float Exp2(float x) {
-#ifdef TUNE_CPU
-  return exp2f(x);
-#else
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#endif
-}
-
 // What one part of a block has summed: for each row the largest score, the sum of weights relative
 // to it, and the weighted sum of values.
 struct Part {
@@ -180,19 +171,11 @@ struct Gathered {
 static_assert(kShare % 4 == 0, "elements travel in fours");
 
 __device__ __forceinline__ void Send(const float* slot, int rank, float x) {
-  asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
-          InBlock(rank, SharedAddress(slot))),
-      "r"(__float_as_uint(x)), "r"(InBlock(rank, Arrivals(0)))
-      : "memory");
+  SendFloats(InBlock(rank, SharedAddress(slot)), InBlock(rank, Arrivals(0)), x);
 }
 __device__ __forceinline__ void SendFour(const float* slot, int rank, const float (&x)[4]) {
-  asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
-      ::"r"(InBlock(rank, SharedAddress(slot))),
-      "r"(__float_as_uint(x[0])), "r"(__float_as_uint(x[1])), "r"(__float_as_uint(x[2])),
-      "r"(__float_as_uint(x[3])), "r"(InBlock(rank, Arrivals(0)))
-      : "memory");
+  SendFloats(InBlock(rank, SharedAddress(slot)), InBlock(rank, Arrivals(0)), x[0], x[1], x[2],
+             x[3]);
 }
 
 // As Finish, for a block of a cluster: each sends what its parts come to, and none waits for

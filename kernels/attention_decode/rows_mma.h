@@ -5,6 +5,8 @@
 #pragma once
 
 #include "cache.h"
+#include "mma.cuh"
+#include "quad.cuh"
 
 constexpr int kThreads = WARPS * 32;
 constexpr int kBlocksPerSm = CTAS;
@@ -19,67 +21,6 @@ constexpr int kSlotBytes = 2 * kPieceBytes;
 // in different banks.
 __device__ __forceinline__ unsigned ChunkOffset(int row, int chunk) {
   return (row * kChunks + (chunk ^ (row & 7))) * 16;
-}
-
-__device__ __forceinline__ void CopyChunk(unsigned to, const Element* from, bool inside) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(inside ? 16 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void CopyCommit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kPending>
-__device__ __forceinline__ void CopyWait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
-__device__ __forceinline__ void LoadMatrices(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
-__device__ __forceinline__ void LoadTransposed(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
-// d[0..3] += a (16 x 16) b (16 x 8).
-__device__ __forceinline__ void Multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
-#ifdef DTYPE_BF16
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-      " {%8, %9}, {%0, %1, %2, %3};"
-#else
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-      " {%8, %9}, {%0, %1, %2, %3};"
-#endif
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ unsigned Pack(float low, float high) {
-  unsigned packed;
-#ifdef DTYPE_BF16
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#else
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#endif
-  return packed;
-}
-
-__device__ __forceinline__ float QuadMax(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
-__device__ __forceinline__ float QuadSum(float x) {
-  x += __shfl_xor_sync(0xffffffffu, x, 1);
-  return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
 // What a lane has of 16 rows: it sees lane / 4 and lane / 4 + 8.
@@ -133,8 +74,8 @@ __device__ __forceinline__ void Scores(const Strip& strip, unsigned keys, float 
     for (int d = 0; d < HEAD_DIM; d += 16) {
       unsigned b[4];
       LoadMatrices(b, keys + ChunkOffset(n + lane % 8 + lane / 16 * 8, d / 8 + lane / 8 % 2));
-      Multiply(s + n / 2, strip.q[d / 16], b[0], b[1]);
-      Multiply(s + n / 2 + 4, strip.q[d / 16], b[2], b[3]);
+      WarpMma(s + n / 2, strip.q[d / 16], b[0], b[1]);
+      WarpMma(s + n / 2 + 4, strip.q[d / 16], b[2], b[3]);
     }
   }
 }
@@ -183,8 +124,8 @@ __device__ __forceinline__ void AddValues(Strip& strip, unsigned values,
     for (int d = 0; d < HEAD_DIM; d += 16) {
       unsigned b[4];
       LoadTransposed(b, values + ChunkOffset(n + lane % 16, d / 8 + lane / 16));
-      Multiply(strip.o + d / 2, p, b[0], b[1]);
-      Multiply(strip.o + d / 2 + 4, p, b[2], b[3]);
+      WarpMma(strip.o + d / 2, p, b[0], b[1]);
+      WarpMma(strip.o + d / 2 + 4, p, b[2], b[3]);
     }
   }
 }
@@ -210,7 +151,7 @@ __device__ __forceinline__ void Decode(const Problem& problem, const Output& out
   extern __shared__ __align__(128) unsigned char shared[];
   const int warp = threadIdx.x / 32;
   const unsigned ring =
-      static_cast<unsigned>(__cvta_generic_to_shared(shared)) + warp * STAGES * kSlotBytes;
+      SharedAddress(shared) + warp * STAGES * kSlotBytes;
   // A full sequence's page is on its way while the length is: most are nearly full.
   const Task full = FullTaskOfBlock(problem);
   const int likely = FirstPiece(full, KEYS, full.split) + warp;

@@ -65,6 +65,7 @@ extern "C" __global__ void cross_entropy_reference(const DTYPE* logits, const lo
 
 #else
 
+#include "fast_math.cuh"
 #include "rows.cuh"
 
 constexpr float kLog2e = 1.44269504f;
@@ -72,16 +73,6 @@ constexpr float kLowest = -3.402823466e38f;
 // Passes are unrolled so far. Those over shared memory are bound by their exponentials: more would
 // only take longer to compile.
 constexpr int kWalk = KEEP == async ? 2 : kUnroll;
-
-__device__ __forceinline__ float Exp2(float value) {
-#if TUNE_CPU
-  return exp2f(value);
-#else
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-  return result;
-#endif
-}
 
 // exp(value - largest). The difference first: exact for neighbours of any size, and never NaN for
 // finite values.
@@ -174,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     target_bits = logits[row.index * COLS + target];
     if constexpr (GRADIENT) scale = dloss[row.index];
   }
-  if constexpr (KEEP == async) WaitForCopies();
+  if constexpr (KEEP == async) CopyWait();
 
   Seen seen = SeenIn(share, read);
   WaitForClusterStart();

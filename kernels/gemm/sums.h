@@ -4,17 +4,8 @@
 #pragma once
 
 #include "epilogue.h"
-
-// Two neighbouring elements in one word; `low` has the lower column.
-__device__ __forceinline__ unsigned Pack(float low, float high) {
-  unsigned packed;
-#ifdef DTYPE_F16
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#else
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-#endif
-  return packed;
-}
+#include "fast_math.cuh"
+#include "quad.cuh"
 
 __device__ __forceinline__ void Unpack(unsigned packed, float& low, float& high) {
 #ifdef DTYPE_F16
@@ -25,23 +16,6 @@ __device__ __forceinline__ void Unpack(unsigned packed, float& low, float& high)
   low = __uint_as_float(packed << 16);
   high = __uint_as_float(packed & 0xffff0000u);
 #endif
-}
-
-// Among four neighbouring lanes, gives lane i the i-th word of each, in the order of the lanes. It
-// is its own inverse.
-__device__ __forceinline__ void TransposeQuad(unsigned (&w)[4]) {
-#pragma unroll
-  for (int step = 1; step <= 2; step *= 2) {
-    const bool upper = threadIdx.x & step;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      unsigned& low = w[step == 1 ? 2 * i : i];
-      unsigned& high = w[step == 1 ? 2 * i + 1 : i + 2];
-      const unsigned got = __shfl_xor_sync(0xffffffffu, upper ? low : high, step);
-      low = upper ? got : low;
-      high = upper ? high : got;
-    }
-  }
 }
 
 // Element by element: of rows of C that are no whole number of 16 bytes.

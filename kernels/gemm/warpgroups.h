@@ -7,8 +7,8 @@
 // of the block: while one stores its tile, the other multiplies.
 #pragma once
 
-#include "sm90.h"
 #include "sums.h"
+#include "wgmma.cuh"
 
 constexpr int kStrips = PINGPONG ? BLOCK_M / 64 : BLOCK_M > 128 ? 2 : 1;  // of 64 rows a group
 constexpr int kGroups = PINGPONG ? 2 : BLOCK_M / 64 / kStrips;
@@ -168,8 +168,9 @@ __device__ __forceinline__ void StartSlot(const Arena& arena, int slot, int row,
   for (int step = 0; step < BLOCK_K; step += kMmaDepth) {
 #pragma unroll
     for (int strip = 0; strip < kStrips; ++strip) {
-      SharedMma(sums[strip], a + strip * kStrip + OperandA::Further(step),
-                b + OperandB::Further(step), accumulate || step > 0);
+      SharedMma<TRANSPOSE_A, !TRANSPOSE_B>(
+          sums[strip], a + strip * kStrip + OperandA::Further(step), b + OperandB::Further(step),
+          accumulate || step > 0);
     }
   }
   MmaCommit();

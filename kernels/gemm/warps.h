@@ -4,6 +4,7 @@
 // not aligned to 16 bytes are copied element by element.
 #pragma once
 
+#include "mma.cuh"
 #include "sums.h"
 
 constexpr int kWarpsM = BLOCK_M / WARP_M;
@@ -29,14 +30,6 @@ struct Operand {
 using OperandA = Operand<TRANSPOSE_A, BLOCK_M>;
 using OperandB = Operand<!TRANSPOSE_B, BLOCK_N>;
 constexpr int kStageBytes = OperandA::kBytes + OperandB::kBytes;
-
-__device__ __forceinline__ void CopyCommit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kPending>
-__device__ __forceinline__ void CopyWait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
 
 // A matrix in memory: rows of `length` elements each.
 struct Matrix {
@@ -77,9 +70,7 @@ __device__ __forceinline__ void CopyTile(unsigned to, const Matrix& matrix, int 
     const bool inside = y < matrix.rows && x < matrix.length;
     const Input* from = matrix.data + static_cast<long long>(y) * matrix.length + x;
     if (kAligned) {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at),
-                   "l"(inside ? from : matrix.data), "r"(inside ? 16 : 0)
-                   : "memory");
+      CopyChunk(at, inside ? from : matrix.data, inside);
     } else {
       const uint4 chunk = Gather(from, inside ? matrix.length - x : 0);
       asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(chunk.x),
@@ -89,28 +80,13 @@ __device__ __forceinline__ void CopyTile(unsigned to, const Matrix& matrix, int 
   }
 }
 
-template <bool kTransposed>
-__device__ __forceinline__ void LoadMatrices(unsigned (&r)[4], unsigned address) {
-  if (kTransposed) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address)
-                 : "memory");
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address)
-                 : "memory");
-  }
-}
-
 // 16 rows from `row` and two chunks of k from `k`, as the first operand.
 __device__ __forceinline__ void LoadA(unsigned (&r)[4], unsigned tile, int row, int k) {
   const int lane = threadIdx.x % 32;
   const unsigned offset =
       TRANSPOSE_A ? OperandA::Offset(k + lane % 8 + lane / 16 * 8, row / 8 + lane / 8 % 2)
                   : OperandA::Offset(row + lane % 16, k / kChunk + lane / 16);
-  LoadMatrices<TRANSPOSE_A>(r, tile + offset);
+  TRANSPOSE_A ? LoadTransposed(r, tile + offset) : LoadMatrices(r, tile + offset);
 }
 
 // 16 columns from `column` and two chunks of k from `k`: two second operands of 8 columns.
@@ -119,14 +95,15 @@ __device__ __forceinline__ void LoadB(unsigned (&r)[4], unsigned tile, int colum
   const unsigned offset =
       TRANSPOSE_B ? OperandB::Offset(column + lane % 8 + lane / 16 * 8, k / kChunk + lane / 8 % 2)
                   : OperandB::Offset(k + lane % 16, column / 8 + lane / 16);
-  LoadMatrices<!TRANSPOSE_B>(r, tile + offset);
+  TRANSPOSE_B ? LoadMatrices(r, tile + offset) : LoadTransposed(r, tile + offset);
 }
 
 #ifdef DTYPE_E4M3
 #if __CUDA_ARCH__ >= 890
 // d[0..3] += a (16 x 32) b (32 x 8). The tensor core's own sums have fewer bits than f32: without
 // FAST_ACCUM they begin at zero each time.
-__device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0, unsigned b1) {
+__device__ __forceinline__ void MultiplyWarp(float* d, const unsigned* a, unsigned b0,
+                                             unsigned b1) {
   float from[4] = {};
   float sums[4];
 #pragma unroll
@@ -151,38 +128,23 @@ __device__ __forceinline__ unsigned ToHalves(unsigned four, int first) {
   return finite | is_nan * 0x7e00u | (high & 0x80008000u);
 }
 
-__device__ __forceinline__ void HalvesMma(float* d, unsigned a0, unsigned a1, unsigned a2,
-                                          unsigned a3, unsigned b0, unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-      " {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
-// d[0..3] += a (16 x 32) b (32 x 8), by f16. A lane has the same four of k of both operands: in
-// which order they are multiplied does not matter.
-__device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0, unsigned b1) {
-  HalvesMma(d, ToHalves(a[0], 0), ToHalves(a[1], 0), ToHalves(a[0], 2), ToHalves(a[1], 2),
-            ToHalves(b0, 0), ToHalves(b0, 2));
-  HalvesMma(d, ToHalves(a[2], 0), ToHalves(a[3], 0), ToHalves(a[2], 2), ToHalves(a[3], 2),
-            ToHalves(b1, 0), ToHalves(b1, 2));
+// d[0..3] += a (16 x 32) b (32 x 8), by f16. A lane has the same four of k of both operands, so the
+// order in which they are multiplied does not matter.
+__device__ __forceinline__ void MultiplyWarp(float* d, const unsigned* a, unsigned b0,
+                                             unsigned b1) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const unsigned first = a[2 * half], second = a[2 * half + 1], b = half == 0 ? b0 : b1;
+    const unsigned halves[4] = {ToHalves(first, 0), ToHalves(second, 0), ToHalves(first, 2),
+                                ToHalves(second, 2)};
+    WarpMma(d, halves, ToHalves(b, 0), ToHalves(b, 2));
+  }
 }
 #endif
 #else
-// d[0..3] += a (16 x 16) b (16 x 8).
-__device__ __forceinline__ void WarpMma(float* d, const unsigned* a, unsigned b0, unsigned b1) {
-#ifdef DTYPE_BF16
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-      " {%8, %9}, {%0, %1, %2, %3};"
-#else
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7},"
-      " {%8, %9}, {%0, %1, %2, %3};"
-#endif
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+__device__ __forceinline__ void MultiplyWarp(float* d, const unsigned* a, unsigned b0,
+                                             unsigned b1) {
+  WarpMma(d, a, b0, b1);
 }
 #endif
 
@@ -200,8 +162,8 @@ __device__ __forceinline__ void SumSlot(unsigned a_tile, unsigned b_tile, int ro
       LoadB(b, b_tile, column + n, k);
 #pragma unroll
       for (int strip = 0; strip < kStrips; ++strip) {
-        WarpMma(sums[strip] + n / 2, a[strip], b[0], b[1]);
-        WarpMma(sums[strip] + n / 2 + 4, a[strip], b[2], b[3]);
+        MultiplyWarp(sums[strip] + n / 2, a[strip], b[0], b[1]);
+        MultiplyWarp(sums[strip] + n / 2 + 4, a[strip], b[2], b[3]);
       }
     }
   }
@@ -211,7 +173,7 @@ __device__ __forceinline__ void MultiplyTile(const Problem& problem, const Input
                                              const Input* b, const Output& output,
                                              const Tile& tile) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  const unsigned base = SharedAddress(shared);
   const Matrix of_a = {a, TRANSPOSE_A ? problem.k : problem.m, TRANSPOSE_A ? problem.m : problem.k};
   const Matrix of_b = {b, TRANSPOSE_B ? problem.n : problem.k, TRANSPOSE_B ? problem.k : problem.n};
   const auto start_copy = [&](int step) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of AdamW on some elements of a thread's. Each kernel that includes this file has a copy of
-// it, and a test holds the copies alike.
+// A step of AdamW on some elements of a thread's.
 #pragma once
 
 #include "element.cuh"

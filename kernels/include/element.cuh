@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of 16 or 32 bits, in vectors of VECTOR_BYTES: how they are read, written and converted.
 // Elements go by their bits: the headers of their types would be a fifth of the time to compile a
-// variant. Each kernel that includes this file has a copy of it, and a test holds the copies alike.
+// variant.
 #pragma once
+
+#include "fast_math.cuh"
 
 // The values of LOADS and STORES. A `streamed` load leaves no copy in L1. A `streamed` store is the
 // first to leave L2, a `kept` one the last.
@@ -42,39 +44,13 @@ __device__ __forceinline__ float At(const Vector& vector, int i) {
   return __uint_as_float(i % 2 ? word & 0xffff0000u : word << 16);
 #else
   const unsigned word = vector.word[i / 2];
-  const Bits bits = static_cast<Bits>(i % 2 ? word >> 16 : word);
-#if TUNE_CPU
-  return __half2float(__ushort_as_half(bits));
-#else
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-  return value;
-#endif
+  return FloatOfHalf(static_cast<Bits>(i % 2 ? word >> 16 : word));
 #endif
 }
 
 __device__ __forceinline__ void Unpack(const Vector& vector, float (&value)[kVector]) {
 #pragma unroll
   for (int e = 0; e < kVector; ++e) value[e] = At(vector, e);
-}
-
-// Two floats as a word of 16-bit elements, the first in the low half.
-__device__ __forceinline__ unsigned RoundedPair(float low, float high) {
-#if TUNE_CPU && DTYPE_BF16
-  return __bfloat16_as_ushort(__float2bfloat16_rn(low)) |
-         static_cast<unsigned>(__bfloat16_as_ushort(__float2bfloat16_rn(high))) << 16;
-#elif TUNE_CPU && DTYPE_F16
-  return __half_as_ushort(__float2half_rn(low)) |
-         static_cast<unsigned>(__half_as_ushort(__float2half_rn(high))) << 16;
-#else
-  unsigned word = 0;
-#if DTYPE_BF16
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-#elif DTYPE_F16
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-#endif
-  return word;
-#endif
 }
 
 __device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
@@ -84,7 +60,7 @@ __device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
 #if DTYPE_F32
     vector.word[w] = __float_as_uint(value[w]);
 #else
-    vector.word[w] = RoundedPair(value[2 * w], kVector == 1 ? 0.0f : value[(2 * w + 1) % kVector]);
+    vector.word[w] = Pack(value[2 * w], kVector == 1 ? 0.0f : value[(2 * w + 1) % kVector]);
 #endif
   }
   return vector;
@@ -95,7 +71,7 @@ __device__ __forceinline__ Bits BitsOf(float value) {
 #if DTYPE_F32
   return __float_as_uint(value);
 #else
-  return static_cast<Bits>(RoundedPair(value, 0.0f));
+  return static_cast<Bits>(Pack(value, 0.0f));
 #endif
 }
 

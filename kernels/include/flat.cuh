@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of n elements in one piece, walked in tiles: a thread has ITEMS vectors of each tensor on
-// their way before it uses the first. Each kernel that includes this file has a copy of it, and a
-// test holds the copies alike.
+// their way before it uses the first.
 #pragma once
 
 #include "element.cuh"

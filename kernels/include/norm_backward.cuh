@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of a norm: of RMS norm or, if CENTRED, of layer norm. Resident blocks walk over the
 // rows; a thread has the same columns of every row, and keeps their sums over rows, which are the
-// gradients of the weight and the bias. Each kernel that includes this file has a copy of it, and a
-// test holds the copies alike.
+// gradients of the weight and the bias.
 #pragma once
 
 #include "rows.cuh"
@@ -267,7 +266,7 @@ __device__ __forceinline__ void NormBackward(const NormTensors& t, int* groups) 
     const Row next_row = RowIn(tile, t.rows);
     Inputs next;
     if constexpr (AHEAD) next.Fetch(t, next_row, (turn + 1) % 2);
-    if constexpr (KEEP == async) WaitForCopies<AHEAD ? 2 : 0>();
+    if constexpr (KEEP == async) CopyWait<AHEAD ? 2 : 0>();
     Slopes slopes = SlopesIn(row, inputs, weights);
     MergeInRow(slopes, row, turn);
     Finish(t.dx, row, inputs, weights, slopes, sums, turn == 0);
@@ -275,7 +274,7 @@ __device__ __forceinline__ void NormBackward(const NormTensors& t, int* groups) 
     inputs = next;
     row = next_row;
   }
-  if constexpr (KEEP == async) WaitForCopies();
+  if constexpr (KEEP == async) CopyWait();
   sums.Store(row);
   if (blockIdx.x == 0 && threadIdx.x == 0) *groups = static_cast<int>(Groups());
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a step begins while the one before it ends: its launch is a programmatic dependent one, for
 // GPUs of sm_90 and later. Elsewhere steps run one after the other, and nothing here does anything.
-// Each kernel that includes this file has a copy of it, and a test holds the copies alike.
 #pragma once
 
 // By the step before: the next one's blocks may take their places once each of its own has come

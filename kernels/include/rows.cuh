@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A row of a [rows, COLS] matrix as one thread sees it. ROW_THREADS threads in each of CLUSTER
-// blocks share a row; a block works on ROWS rows at a time. Each kernel that includes this file has
-// a copy of it, and a test holds the copies alike.
+// blocks share a row; a block works on ROWS rows at a time.
 #pragma once
 
+#include "async_copy.cuh"
 #include "cluster.cuh"
 #include "element.cuh"
 
@@ -140,15 +140,8 @@ __device__ __forceinline__ Vector* Stage([[maybe_unused]] const Row& row,
 #endif
 }
 
-#if !TUNE_CPU
-// Starts to copy 16 bytes to shared memory. Copies pass L1 anyway.
-__device__ __forceinline__ void CopyPiece(Piece* to, const Piece* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(SharedAddress(to)), "l"(from)
-               : "memory");
-}
-#endif
-
-// Copies a thread's vectors of a row to shared memory, without waiting for them.
+// Copies a thread's vectors of a row to shared memory, without waiting for them. Each thread reads
+// only what it copied itself, so CopyWait is enough.
 __device__ __forceinline__ void CopyToStage([[maybe_unused]] Vector* stage,
                                             [[maybe_unused]] const Bits* x,
                                             [[maybe_unused]] const Row& row,
@@ -166,23 +159,10 @@ __device__ __forceinline__ void CopyToStage([[maybe_unused]] Vector* stage,
     const Bits* from = ItemOf(x, row, i);
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
-      CopyPiece(reinterpret_cast<Piece*>(to) + piece, reinterpret_cast<const Piece*>(from) + piece);
+      CopyChunk(SharedAddress(reinterpret_cast<Piece*>(to) + piece),
+                reinterpret_cast<const Piece*>(from) + piece);
     }
   }
-#endif
-}
-
-// Waits until all but the latest `pending` groups of copies have arrived. A thread reads only what
-// it has copied itself, so that nobody else needs to know.
-template <int pending = 0>
-__device__ __forceinline__ void WaitForCopies() {
-#if !TUNE_CPU
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-#endif
-}
-__device__ __forceinline__ void CommitCopies() {
-#if !TUNE_CPU
-  asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
@@ -199,7 +179,7 @@ class Share {
     } else if constexpr (KEEP == async) {
       stage_ = Stage(row, slot);
       CopyToStage(stage_, x, row, pad);
-      CommitCopies();
+      CopyCommit();
     } else {
       x_ = x;
     }
@@ -259,11 +239,7 @@ __device__ __forceinline__ void Send(const Partial<n>& partial, int rank, Partia
   const unsigned arrivals = InBlock(rank, Arrivals(turn));
 #pragma unroll
   for (int k = 0; k < n; ++k) {
-    const unsigned place = to + 4 * k;
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(place),
-        "r"(__float_as_uint(partial.value[k])), "r"(arrivals)
-        : "memory");
+    SendFloats(to + 4 * k, arrivals, partial.value[k]);
   }
 }
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a norm is taken of: the rows of x or, if RESIDUAL, of x + residual. Each kernel that
-// includes this file has a copy of it, and a test holds the copies alike.
+// What a norm is taken of: the rows of x or, if RESIDUAL, of x + residual.
 #pragma once
 
 #include "rows.cuh"

@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   share.Fetch(x, residual, row);
   const Affine affine(weight, bias, row);
   for (int turn = 0;;) {
-    if constexpr (KEEP == async) WaitForCopies();
+    if constexpr (KEEP == async) CopyWait();
     Moments moments = MomentsOf(share, row, sum);
     if (turn == 0) WaitForClusterStart();
     MergeInRow(moments, row, turn, MergeMoments());

@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     for (int i = 0; i < kItems; ++i) early_weight[i] = LoadColumns(weight, row, i);
   }
   for (int turn = 0;;) {
-    if constexpr (KEEP == async) WaitForCopies();
+    if constexpr (KEEP == async) CopyWait();
     Partial<1> squares = {};
 #pragma unroll kUnroll
     for (int i = 0; i < kItems; ++i) {

@@ -2,6 +2,8 @@
 // A row as one thread sees it: vectors of elements, and how they come and go.
 #pragma once
 
+#include "fast_math.cuh"
+
 // The values of the parameters that are words.
 enum Choice { packed, floats, none, async, bulk, cached, streamed };
 
@@ -52,33 +54,7 @@ __device__ __forceinline__ float At(const Vector& vector, int i) {
   return __uint_as_float(i % 2 ? word & 0xffff0000u : word << 16);
 #else
   const unsigned word = vector.word[i / 2];
-  const Bits bits = static_cast<Bits>(i % 2 ? word >> 16 : word);
-#if TUNE_CPU
-  return __half2float(__ushort_as_half(bits));
-#else
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-  return value;
-#endif
-#endif
-}
-
-// Two floats as a word of 16-bit elements, the first in the low half.
-__device__ __forceinline__ unsigned RoundedPair(float low, float high) {
-#if TUNE_CPU && DTYPE_BF16
-  return __bfloat16_as_ushort(__float2bfloat16_rn(low)) |
-         static_cast<unsigned>(__bfloat16_as_ushort(__float2bfloat16_rn(high))) << 16;
-#elif TUNE_CPU && DTYPE_F16
-  return __half_as_ushort(__float2half_rn(low)) |
-         static_cast<unsigned>(__half_as_ushort(__float2half_rn(high))) << 16;
-#else
-  unsigned word = 0;
-#if DTYPE_BF16
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-#elif DTYPE_F16
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-#endif
-  return word;
+  return FloatOfHalf(static_cast<Bits>(i % 2 ? word >> 16 : word));
 #endif
 }
 
@@ -89,7 +65,7 @@ __device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
     if constexpr (kPerWord == 1) {
       vector.word[w] = __float_as_uint(value[w]);
     } else {
-      vector.word[w] = RoundedPair(value[2 * w], value[2 * w + 1]);
+      vector.word[w] = Pack(value[2 * w], value[2 * w + 1]);
     }
   }
   return vector;
@@ -100,16 +76,6 @@ __device__ __forceinline__ Vector Nothing() {
 #pragma unroll
   for (unsigned& word : vector.word) word = kMinusInfinity;
   return vector;
-}
-
-__device__ __forceinline__ float Exp2(float value) {
-#if TUNE_CPU
-  return exp2f(value);
-#else
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-  return result;
-#endif
 }
 
 // The same vector, but the compiler cannot know: else it would keep the elements of `packed` as

@@ -78,11 +78,10 @@ __device__ __forceinline__ void CopyIn(Vector* stage, const Bits* x, const Row& 
   if (row.lane == 0) {
     const Vector* from = reinterpret_cast<const Vector*>(x + row.first) + row.rank * kChunk;
     const int bytes = BulkBytes(row);
-    asm volatile(
-        "mbarrier.init.shared.b64 [%0], 1;\n"
-        "fence.mbarrier_init.release.cluster;" ::"r"(barrier)
-        : "memory");
+    BarrierInit(barrier, 1);
+    BarrierInitFence();
     if (row.exists) {
+      // BarrierExpect and BulkLoad in one piece, as measured: the compiler puts nothing in between.
       asm volatile(
           "mbarrier.arrive.expect_tx.shared.b64 _, [%3], %2;\n"
           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
@@ -92,6 +91,7 @@ __device__ __forceinline__ void CopyIn(Vector* stage, const Bits* x, const Row& 
   }
   MeetInRow();
   if (!row.exists) return;
+  // BarrierWait as a loop in PTX, as measured: the compiler does not unroll it.
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
@@ -105,15 +105,12 @@ __device__ __forceinline__ void CopyIn(Vector* stage, const Bits* x, const Row& 
 // Once all threads of the row have written their results to `stage`, one copies them to `y`, and
 // stays until they have been read: the block's shared memory ends with the block.
 __device__ __forceinline__ void CopyOut(Bits* y, const Vector* stage, const Row& row) {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  AsyncFence();
   MeetInRow();
   if (row.lane != 0 || !row.exists) return;
   Vector* to = reinterpret_cast<Vector*>(y + row.first) + row.rank * kChunk;
-  asm volatile(
-      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
-      "cp.async.bulk.commit_group;\n"
-      "cp.async.bulk.wait_group.read 0;" ::"l"(to), "r"(SharedAddress(stage)), "r"(BulkBytes(row))
-      : "memory");
+  BulkStore(to, SharedAddress(stage), BulkBytes(row));
+  BulkWaitRead();
 }
 
 #else
@@ -134,13 +131,11 @@ __device__ __forceinline__ void CopyIn(Vector* stage, const Bits* x, const Row& 
 #endif
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                       SharedAddress(reinterpret_cast<Piece*>(to) + piece)),
-                   "l"(reinterpret_cast<const Piece*>(from) + piece)
-                   : "memory");
+      CopyChunk(SharedAddress(reinterpret_cast<Piece*>(to) + piece),
+                reinterpret_cast<const Piece*>(from) + piece);
     }
   }
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  CopyWaitAll();
 }
 
 #endif  // BULK
@@ -191,12 +186,8 @@ __device__ __forceinline__ Partial Merged(Partial a, Partial b) {
 #if CLUSTER > 1
 // Writes to `slot` as block `rank` of the cluster has it.
 __device__ __forceinline__ void Send(Partial partial, int rank, Partial* slot, int turn) {
-  asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(
-          InBlock(rank, SharedAddress(slot))),
-      "r"(__float_as_uint(partial.largest)), "r"(__float_as_uint(partial.sum)),
-      "r"(InBlock(rank, Arrivals(turn)))
-      : "memory");
+  SendFloats(InBlock(rank, SharedAddress(slot)), InBlock(rank, Arrivals(turn)), partial.largest,
+             partial.sum);
 }
 #endif
 

@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   Share<> gradient;
   output.Fetch(y, row, 0);
   gradient.Fetch(dy, row, 1);
-  if constexpr (KEEP == async) WaitForCopies();
+  if constexpr (KEEP == async) CopyWait();
 
   Partial<1> dot = {};
 #pragma unroll kUnroll

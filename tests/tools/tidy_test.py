@@ -51,14 +51,15 @@ class Openings(unittest.TestCase):
             "db/a.sql": "-- Those of a job.\n",
             "proto/a.proto": "// The same.\n",
             "server/CMakeLists.txt": "# Nothing else.\n",
+            "kernels/a/a.cu": "// What it computes.\n",
             "client/a.py": "# One more.\n"}),
             [("base/a.h", 2), ("base/a.h", 3), ("db/a.sql", 1), ("proto/a.proto", 1),
-             ("server/CMakeLists.txt", 1), ("client/a.py", 1)])
+             ("server/CMakeLists.txt", 1), ("kernels/a/a.cu", 1), ("client/a.py", 1)])
 
     def test_other_lines_and_folders_are_not(self):
         self.assertEqual(self.places({
             "base/a.h": "// Whatever happens.\n// Offsets. What follows is code.\nint x;  // Of a line.\n",
-            "kernels/a/a.cu": "// What it computes.\n", "tests/a.cc": "// One test.\n",
+            "tests/a.cc": "// One test.\n",
             "client/a.md": "# What it is\n"}), [])
 
     def test_more_than_the_number_are_reported(self):

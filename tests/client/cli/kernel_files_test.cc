@@ -107,10 +107,12 @@ TEST_F(KernelFilesTest, SharedHeadersAreSentUnderTheirOwnNames) {
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(files->source.spec_text(),
             "name: \"k\" source: \"k.cu\" "
-            "headers: [\"own.cuh\", \"cluster.cuh\", \"element.cuh\", \"rows.cuh\"]");
+            "headers: [\"own.cuh\", \"async_copy.cuh\", \"sm90.cuh\", \"cluster.cuh\", "
+            "\"fast_math.cuh\", \"element.cuh\", \"rows.cuh\"]");
   EXPECT_THAT(files->spec.headers(),
-              testing::ElementsAre("own.cuh", "cluster.cuh", "element.cuh", "rows.cuh"));
-  EXPECT_EQ(files->source.files().size(), 5u);
+              testing::ElementsAre("own.cuh", "async_copy.cuh", "sm90.cuh", "cluster.cuh",
+                                   "fast_math.cuh", "element.cuh", "rows.cuh"));
+  EXPECT_EQ(files->source.files().size(), 8u);
   EXPECT_EQ(files->source.files().at("own.cuh"), "own\n");
   for (const char* name : {"cluster.cuh", "element.cuh", "rows.cuh"}) {
     EXPECT_EQ(files->source.files().at(name), SharedHeaders().at(name)) << name;

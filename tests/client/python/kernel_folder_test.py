@@ -32,11 +32,12 @@ class KernelFolders(kit.PackageTest):
 
     def test_a_shared_header_brings_those_that_it_includes(self):
         text, files = read_kernel(self.write('["own.cuh", "<kernels/rows.cuh>"]', **{"own.cuh": "own"}))
-        self.assertEqual(text, 'name: "k" source: "k.cu"\nheaders: ["own.cuh", "cluster.cuh", "element.cuh", "rows.cuh"]')
+        shared = ["async_copy.cuh", "sm90.cuh", "cluster.cuh", "fast_math.cuh", "element.cuh", "rows.cuh"]
+        self.assertEqual(text, f'name: "k" source: "k.cu"\nheaders: {json.dumps(["own.cuh", *shared])}')
         self.assertEqual(files, {"k.cu": b"", "own.cuh": b"own",
-                                 **{name: shipped(name) for name in ("cluster.cuh", "element.cuh", "rows.cuh")}})
+                                 **{name: shipped(name) for name in shared}})
         text, _ = read_kernel(self.write('"<kernels/flat.cuh>"  # of `<kernels/rows.cuh>` no word'))
-        self.assertIn('headers: ["element.cuh", "flat.cuh"]  # of `<kernels/rows.cuh>` no word', text)
+        self.assertIn('headers: ["fast_math.cuh", "element.cuh", "flat.cuh"]  # of `<kernels/rows.cuh>` no word', text)
 
     def test_a_folder_kernels_has_its_own(self):
         spec = self.write('"<kernels/sigmoid.cuh>"', folder="kernels/k")
