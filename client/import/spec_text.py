@@ -10,7 +10,7 @@ address all alpha background base baseline best budget config count csv default 
 detach device dtype folder fresh head help json junit kernel kernels markdown max prior
 replay retune rev rounds samples seconds seed set strategy strict study svg sweep target
 tolerance top trial version warm
-sm sm_count dtype_bytes int float round abs min floor ceil sqrt log2 pow2 range ceil_div""".split())
+sm sm_count dtype_bytes int float round abs min floor ceil sqrt log2 pow2 range ceil_div by_limit""".split())
 TO_WRITE = "left_to_write"
 MARKS_MAX = 96
 DOC_MAX = 400

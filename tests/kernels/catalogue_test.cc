@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/shared_headers.h"
@@ -167,6 +168,21 @@ TEST(CatalogueTest, DefaultsOfGemmAndDecodeAreValidForProblemsOfAllSizes) {
           EXPECT_TRUE(config.ok())
               << name << " " << ToText(problem) << " on " << target << ": " << config.status();
         }
+      }
+    }
+  }
+}
+
+// Knowledge by size is a table (by_limit), knowledge by case a let with a comment.
+TEST(CatalogueTest, NoDefaultHasMoreThanThreeConditions) {
+  for (const CatalogueEntry& entry : LoadCatalogue().value()) {
+    const auto kernel = server::ReadKernel(entry.spec_name, entry.spec_text, entry.files).value();
+    for (const ParamSpec& param : kernel->spec().params) {
+      std::vector<std::string> defaults = {param.default_value};
+      for (const ParamOnTarget& on : param.on) defaults.push_back(on.default_value);
+      for (const std::string& text : defaults) {
+        const std::vector<std::string> parts = absl::StrSplit(text, " if ");
+        EXPECT_LE(parts.size(), 4u) << entry.name << ": " << param.name << ": " << text;
       }
     }
   }

@@ -213,7 +213,7 @@ struct FunctionTraits {
   ArgumentCount arguments;
 };
 
-constexpr std::array<FunctionTraits, 13> kFunctions = {{
+constexpr std::array<FunctionTraits, 14> kFunctions = {{
     {"ceil_div", Function::kCeilDiv, {2, 2}},
     {"min", Function::kMin, {1, 64}},
     {"max", Function::kMax, {1, 64}},
@@ -227,6 +227,7 @@ constexpr std::array<FunctionTraits, 13> kFunctions = {{
     {"floor", Function::kFloor, {1, 1}},
     {"ceil", Function::kCeil, {1, 1}},
     {"sqrt", Function::kSqrt, {1, 1}},
+    {"by_limit", Function::kByLimit, {3, 3}},
 }};
 
 // int, round, floor and ceil: a whole number of a number.
@@ -319,6 +320,32 @@ bool Range(int64_t first, int64_t end, int64_t step, Arena* arena, Cell* result,
     if (__builtin_add_overflow(value, step, &value)) break;
   }
   *result = Cell::List(arena->Keep(std::move(items)));
+  return true;
+}
+
+// The value beside the first limit that the key does not exceed; the last value has no limit.
+bool ByLimit(const Cell& key, const Cell& limits, const Cell& values, Cell* result,
+             std::string* error) {
+  for (const Cell* list : {&limits, &values}) {
+    if (list->kind != Cell::Kind::kList) {
+      return Fail(error, absl::StrCat("by_limit takes lists of limits and of values, not ",
+                                      KindName(*list)));
+    }
+  }
+  const size_t count = limits.list->size();
+  if (values.list->size() != count + 1) {
+    return Fail(error, absl::StrCat("by_limit needs one value more than limits, not ",
+                                    values.list->size(), " for ", count));
+  }
+  size_t row = 0;
+  for (; row < count; ++row) {
+    bool is_above = false;
+    if (!ApplyCompare(CompareOp::kGreater, key, (*limits.list)[row], &is_above, error)) {
+      return false;
+    }
+    if (!is_above) break;
+  }
+  *result = (*values.list)[row];
   return true;
 }
 
@@ -455,6 +482,8 @@ bool ApplyFunction(Function function, const Cell* arguments, size_t count, Arena
       }
       *result = Cell::Real(std::log2(arguments[0].AsReal()));
       return true;
+    case Function::kByLimit:
+      return ByLimit(arguments[0], arguments[1], arguments[2], result, error);
     case Function::kPow2:
     case Function::kRange:
       break;

@@ -135,6 +135,7 @@ enum class Function : uint8_t {
   kFloor,
   kCeil,
   kSqrt,
+  kByLimit,
 };
 
 // Lists and texts longer than these are errors.

@@ -124,6 +124,10 @@ TEST(Expression, KnowsPythonsTuplesBitsAndRounding) {
       {"math.ceil(7 / 2) + math.floor(-0.5)", "3"},
       {"float(a)", "7.0"},
       {"sqrt(16)", "4.0"},
+      {"by_limit(a, [6, 7, 9], [1, 2, 3, 4])", "2"},
+      {"by_limit(a, [6], ['few', 'many'])", "many"},
+      {"by_limit(a, [7.5, 6], [1, 2, 3])", "1"},
+      {"by_limit(a, [], [5])", "5"},
   };
   for (const Case& c : cases) EXPECT_EQ(Eval(c.text), c.result) << c.text;
 }
@@ -162,7 +166,7 @@ TEST(Expression, NamesTheColumnOfWhatIsWrong) {
        "number '99999999999999999999' is out of range at column 1 of '99999999999999999999'"},
       {"foo(1)",
        "unknown function 'foo' (known: ceil_div, min, max, abs, log2, pow2, range, int, float, "
-       "round, floor, ceil, sqrt) at column 1 of 'foo(1)'"},
+       "round, floor, ceil, sqrt, by_limit) at column 1 of 'foo(1)'"},
       {"ceil_div(1)", "ceil_div takes 2 arguments, not 1 at column 1 of 'ceil_div(1)'"},
       {"range(1)", "range takes 2 to 3 arguments, not 1 at column 1 of 'range(1)'"},
       {"row * 2",
@@ -193,6 +197,15 @@ TEST(Expression, NamesTheColumnOfWhatIsWrong) {
       {"sqrt(-1)", "sqrt takes no negative number at column 1 of 'sqrt(-1)'"},
       {"int(1e300)", "integer overflow at column 1 of 'int(1e300)'"},
       {"()", "unexpected ')' at column 2 of '()'"},
+      {"by_limit(1, [2], [3])",
+       "by_limit needs one value more than limits, not 1 for 1 at column 1 of 'by_limit(1, [2], "
+       "[3])'"},
+      {"by_limit(1, 2, [3])",
+       "by_limit takes lists of limits and of values, not an integer at column 1 of 'by_limit(1, "
+       "2, [3])'"},
+      {"by_limit(1, [dtype], [3, 4])",
+       "'>' cannot compare an integer with a string at column 1 of 'by_limit(1, [dtype], [3, "
+       "4])'"},
       {"min([])", "the list is empty at column 1 of 'min([])'"},
   };
   for (const Case& c : cases) EXPECT_EQ(Eval(c.text), c.result) << c.text;
