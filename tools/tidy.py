@@ -35,7 +35,7 @@ DEVICE_NAMES_KNOWN = ("tuner/device_profile.cc", "tuner/kernel/target.cc", "tune
 # number when comments are rewritten; never raise it.
 BANNED_OPENING = re.compile(r"^\s*(?:///?|#|--|\*)\s*(?:What|Of|One|As|Those|Nothing|Where|Likewise|The same)\b")
 BANNED_OPENINGS_MAX = 36
-PRODUCT = ("base", "tuner", "lookup", "db", "server", "client", "apps", "proto")
+PRODUCT = ("base", "tuner", "lookup", "db", "server", "client", "apps", "proto", "kernels")
 BANNED_NAME = re.compile(r"(^|_)(util|utils|common|misc|helper|helpers|manager)(_|\.|$)")
 CODE = {".cc", ".h", ".cu", ".cuh"}
 COMMENTED = CODE | {".proto", ".py"}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of AdamW (Adam with decoupled weight decay), in place, over n parameters in one piece:
+// A step of AdamW (Adam with decoupled weight decay), in place, over n parameters in one piece:
 //   m = beta1 m + (1 - beta1) g          v = beta2 v + (1 - beta2) g g
 //   p = p (1 - rate decay) - rate (m correction1) / (sqrt(v correction2) + epsilon)
 // With correction1 = 1 / (1 - beta1^t) and correction2 = 1 / (1 - beta2^t) in step t. If MASTER, p

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of AdamW over a list of tensors of any sizes, in one launch. The list is cut into chunks
+// A step of AdamW over a list of tensors of any sizes, in one launch. The list is cut into chunks
 // of equal size as if its tensors lay one behind the other; a block takes a chunk, whatever tensors
 // or parts of tensors are in it. A vector of elements never spans two tensors: it belongs to the
 // chunk that its first element is in.
@@ -49,8 +49,8 @@ constexpr int kStride = THREADS * ITEMS;                               // vector
 constexpr int kSingles = Min(kVector, 4);                              // elements, at a time
 constexpr long long kChunk = static_cast<long long>(CHUNK) * kVector;  // elements
 
-// Where each tensor of the list begins, in elements from the pointer of its kind. What is not for
-// the tensors' addresses is `first`: how many elements the tensors before it have.
+// The start of each tensor of the list, in elements from the pointer of its kind. Only `first` is
+// not for the tensors' addresses: how many elements the tensors before it have.
 struct List {
   const long long* __restrict__ p_at;
   const long long* __restrict__ master_at;
@@ -77,7 +77,7 @@ __device__ __forceinline__ int TensorOf(const long long* __restrict__ first, int
   return low;
 }
 
-// The same for all threads of a block, from tensor `low` on. The lanes of a warp look at 32 places
+// All threads of a block get the same tensor, from `low` on. The lanes of a warp look at 32 places
 // at a time, since each look waits for the one before it.
 __device__ __forceinline__ int TensorOfBlock(const long long* __restrict__ first, int tensors,
                                              long long element, int low) {
@@ -129,7 +129,7 @@ __device__ __forceinline__ bool IsAligned(const Tensors& t) {
 __device__ __forceinline__ void StepPart(const Tensors& t, const Rule& rule, long long first,
                                          long long end, long long n) {
   const long long last = end * kVector < n ? end * kVector : n;
-  // Of a chunk that begins in a tensor's last vector, which is another's, there is nothing to step.
+  // A chunk that begins in a tensor's last vector, which is another's, has nothing to step.
   const long long whole = IsAligned(t) && last / kVector > first ? last / kVector : first;
   long long from = first + threadIdx.x;
 #pragma unroll 1

@@ -110,7 +110,7 @@ __device__ __forceinline__ void AddOutputs(float (&o)[kStrips][kOutputs],
   }
 }
 
-// One warp's part of a tile.
+// A warp's part of a tile.
 struct WarpTile {
   float o[kStrips][kOutputs];
   unsigned p[kStrips][kScores / 2];

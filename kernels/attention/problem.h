@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every path shares: the problem's sizes, the order of the tiles and the element type.
+// Parts that every path shares: the problem's sizes, the order of the tiles and the element type.
 #pragma once
 
 #if defined(DTYPE_BF16)
@@ -52,7 +52,7 @@ __device__ __forceinline__ int KvBlocks(const Problem& problem, int row, int cou
   return (end + BLOCK_N - 1) / BLOCK_N;
 }
 
-// One past the last key that a row sees.
+// The end of the keys that a row sees.
 __device__ __forceinline__ int KeyEnd(const Problem& problem, int row) {
   return CAUSAL && row + 1 < problem.seq ? row + 1 : problem.seq;
 }

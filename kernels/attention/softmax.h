@@ -9,7 +9,7 @@
 
 __device__ __forceinline__ float Infinity() { return __int_as_float(0x7f800000); }
 
-// What a lane knows of its two rows: the largest score, and its own share of the sum of weights.
+// A lane's facts of its two rows: the largest score, and its own share of the sum of weights.
 struct RowState {
   float max[2];
   float sum[2];

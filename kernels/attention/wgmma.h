@@ -66,7 +66,8 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
-// One thread. Runs ahead of the consumers as far as the rings allow, into the next tile too.
+// The work of one thread. It runs ahead of the consumers as far as the rings allow, into the
+// next tile too.
 __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps, int tiles) {
   Cursor key, value;
   unsigned query_phase = 0;
@@ -107,7 +108,7 @@ struct Group {
   Cursor value;
   unsigned query_phase = 0;
 
-  // One arrival a warp: each has finished its own share of the multiplication.
+  // Each warp arrives once it has finished its own share of the multiplication.
   __device__ __forceinline__ void Release(unsigned barrier) const {
     if (threadIdx.x % 32 == 0) BarrierArrive(barrier);
   }
@@ -285,7 +286,7 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& 
     Reset(state);
     BarrierWait(arena.QueryFull(index), group.query_phase);
     group.query_phase ^= 1;
-    // Of a tile that is not full, the last groups have no rows and skip every block.
+    // The last groups of a tile that is not full have no rows and skip every block.
     const bool past_end = kGroups > 1 && first_row >= tile.end;
     int blocks = KvBlocks(problem, first_row, 64);
     if (past_end) blocks = 0;

@@ -153,7 +153,7 @@ __device__ __forceinline__ void AddQueries(const Problem& problem, int head, int
   }
 }
 
-// One warp's part of what the block holds.
+// A warp's part of the rows that the block holds.
 struct WarpTile {
   float slopes[kStrips][kSums];   // by the scores' slopes: dK or dQ
   float weights[kStrips][kSums];  // by the weights: dV

@@ -53,7 +53,7 @@ __device__ __forceinline__ void LoadTile(StreamTile& tile, const Element* head, 
   }
 }
 
-// What a thread holds and sums of its rows. `slopes` becomes dK or dQ, `weights` dV.
+// A thread's rows and its sums of them. `slopes` becomes dK or dQ, `weights` dV.
 struct PlainRows {
   float held[2][kRows][kSlice];  // K and V, or Q and dO
   float slopes[kRows][kSlice];
@@ -107,8 +107,9 @@ __device__ __forceinline__ void AddRows(const float (&s)[kRows][BLOCK_M], int la
   }
 }
 
-// One row: from scores to weights in `s`, and from their slopes to the scores' in `t`. The streamed
-// rows [begin, end) of the tile are visible. `step` is 1 where each of them has facts of its own.
+// Weighs a row: from scores to weights in `s`, and from their slopes to the scores' in `t`. The
+// streamed rows [begin, end) of the tile are visible. `step` is 1 where each of them has facts of
+// its own.
 __device__ __forceinline__ void Weigh(float (&s)[BLOCK_M], float (&t)[BLOCK_M], float scale_log2,
                                       const float* facts, int step, int begin, int end) {
 #pragma unroll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every step and path shares: the problem's sizes, which rows a block has, and their order.
+// Parts that every step and path shares: the problem's sizes, a block's rows, and their order.
 #pragma once
 
 #if defined(DTYPE_BF16)
@@ -30,16 +30,17 @@ struct Problem {
   }
 };
 
-// Where the gradients of held rows go: dK and dV, parts of these that a later step adds, or dQ.
+// The places of the gradients of held rows: dK and dV, parts of these that a later step adds,
+// or dQ.
 struct Gradients {
   Element* slopes;   // dK or dQ
   Element* weights;  // dV
   float* parts;      // [2, batch, kv_heads, PARTS, seq, HEAD_DIM]
 };
 
-// What the first step leaves of each row of Q: its log-sum-exp in units of log2 and the sum of
-// dO * O. Rows are kept in blocks of 64: 64 of the one, then 64 of the other. Rows past the end,
-// two blocks more than there can be, have an infinite log-sum-exp and so weights of zero.
+// The facts that the first step leaves of each row of Q: its log-sum-exp in units of log2 and the
+// sum of dO * O. Rows are kept in blocks of 64: 64 of the one, then 64 of the other. Rows past the
+// end, two blocks more than there can be, have an infinite log-sum-exp and so weights of zero.
 constexpr int kFactRows = 64;
 constexpr int kFactFloats = 2 * kFactRows;
 
@@ -113,7 +114,7 @@ __device__ __forceinline__ long long PartIndex(const Problem& problem, const Hel
   return ((matrix * heads + held.head) * PARTS + held.part) * problem.seq * HEAD_DIM;
 }
 
-// One past the last key that a row of Q sees.
+// The end of the keys that a row of Q sees.
 __device__ __forceinline__ int KeyEnd(const Problem& problem, int row) {
   return CAUSAL && row + 1 < problem.seq ? row + 1 : problem.seq;
 }

@@ -75,7 +75,7 @@ __device__ inline void Slopes(ReferenceTiles& tiles, bool keys, int owned, int o
   }
 }
 
-// What a thread sums: its part of a row of dK and dV, or of dQ and nothing.
+// The sums of a thread: its part of a row of dK and dV, or of dQ and nothing.
 struct ReferenceSums {
   double slopes[kDimsEach];
   double weights[kDimsEach];

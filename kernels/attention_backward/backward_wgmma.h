@@ -79,7 +79,7 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
-// One thread. Runs ahead of the consumers as far as the ring allows.
+// The work of one thread. It runs ahead of the consumers as far as the ring allows.
 template <bool kKeys>
 __device__ void Produce(const Problem& problem, const Arena& arena, const Held& at,
                         const CUtensorMap* const (&held)[2],
@@ -208,13 +208,13 @@ struct Group {
     if (threadIdx.x % 32 == 0) BulkAdd(to, bulk, kBulkBytes);
   }
 
-  // One arrival a warp: each has finished its own share of the multiplication.
+  // Each warp arrives once it has finished its own share of the multiplication.
   __device__ __forceinline__ void Release(int slot) const {
     if (threadIdx.x % 32 == 0) BarrierArrive(arena.Free(slot));
   }
 };
 
-// What a thread sums: by the scores' slopes dK or dQ, by the weights dV.
+// The sums of a thread: by the scores' slopes dK or dQ, by the weights dV.
 struct Sums {
   float slopes[kSums];
   float weights[kSums];
@@ -236,7 +236,7 @@ __device__ __forceinline__ void WeighTile(const Problem& problem, const Group& g
 }
 
 // Starts the products with the scores' slopes, and with OVERLAP the next scores, `p` of `next`.
-// What this adds to dQ is added while the later products run.
+// The additions to dQ are made while the later products run.
 template <bool kKeys>
 __device__ __forceinline__ void FinishTile(const Problem& problem, const Group& group, int i,
                                            int head, int first, const unsigned (&ds)[kScores / 2],

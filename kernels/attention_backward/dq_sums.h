@@ -17,7 +17,7 @@ __device__ __forceinline__ long long FragmentIndex(const Problem& problem, int h
   return (strip * kFragments + column / 8) * kFragment;
 }
 
-// Where a lane's i-th sum of a fragment is: together where four can be added by one instruction.
+// The place of a lane's i-th sum of a fragment: four lie together if one instruction can add four.
 __device__ __forceinline__ int SumIndex(int i) {
   return kAddsFour ? threadIdx.x % 32 * 4 + i : i * 32 + threadIdx.x % 32;
 }

@@ -10,8 +10,8 @@
 
 constexpr float kHidden = -1e30f;  // a score without weight
 
-// Where a lane's two rows see the columns of a block. Keys (kKeys) are seen by the queries from
-// `bound` on, queries see the keys before it.
+// The bounds within which a lane's two rows see the columns of a block. Keys (kKeys) are seen
+// by the queries from `bound` on, queries see the keys before it.
 template <bool kKeys, int kCount>
 __device__ __forceinline__ void Mask(float (&s)[kCount], const int (&bound)[2]) {
   const int column = threadIdx.x % 4 * 2;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void Slope(float (&t)[kCount], const float (&p)[kCoun
   for (int i = 0; i < kCount; i += 4) SlopeFour<kKeys>(t + i, p + i, i, facts, rows);
 }
 
-// The same from rounded weights, which take half the registers.
+// Makes slopes from rounded weights, which take half the registers.
 template <bool kKeys, int kCount>
 __device__ __forceinline__ void Slope(float (&t)[kCount], const unsigned (&p)[kCount / 2],
                                       const float* facts, const RowFacts& rows) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every path shares: the paged cache, which keys a block has, and how parts become a result.
+// Parts that every path shares: the paged cache, the keys of a block, how parts become a result.
 #pragma once
 
 #if defined(DTYPE_BF16)
@@ -37,8 +37,8 @@ struct Problem {
 // Parts of a sequence's keys that are left when a cluster has merged those of its blocks.
 constexpr int kLeft = SPLIT / CLUSTER;
 
-// Where results go: O and LSE, or with several parts left those of each, [kLeft, ...], in f32 and
-// with the LSE in units of log2.
+// The places of results: O and LSE, or with several parts left those of each, [kLeft, ...], in f32
+// and with the LSE in units of log2.
 struct Output {
   Element* out;
   float* lse;
@@ -54,7 +54,7 @@ struct Task {
   int length;  // keys of the sequence
 };
 
-// As if the sequence were full: without a look at memory.
+// The task as if the sequence were full: without a look at memory.
 __device__ __forceinline__ Task FullTaskOfBlock(const Problem& problem) {
   return {static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.x),
           static_cast<int>(blockIdx.y), problem.seq};
@@ -93,7 +93,7 @@ __device__ __forceinline__ int PageOf(const Problem& problem, const Task& task, 
 }
 
 #if !defined(TUNE_CPU)
-// The same, loaded here: the compiler would move it to its first use.
+// Loads the page here: the compiler would move PageOf to its first use.
 __device__ __forceinline__ int PageOfAtOnce(const Problem& problem, const Task& task, int key) {
   int page;
   const int at = task.batch * problem.table_batch + key / PAGE_SIZE * problem.table_page;
@@ -113,7 +113,7 @@ constexpr float kLog2E = 1.44269504088896341f;
 constexpr float kLn2 = 0.69314718055994531f;
 constexpr float kNone = -1e30f;  // the largest score of no keys
 
-// What one part of a block has summed: for each row the largest score, the sum of weights relative
+// The sums of a part of a block: for each row the largest score, the sum of weights relative
 // to it, and the weighted sum of values.
 struct Part {
   float max[ROWS];
@@ -121,7 +121,7 @@ struct Part {
   float o[ROWS][HEAD_DIM];
 };
 
-// What parts of one row come to: the largest score, and the sum of weights relative to it.
+// The parts of a row, merged: the largest score, and the sum of weights relative to it.
 struct Merged {
   float max;
   float sum;
@@ -142,7 +142,7 @@ __device__ __forceinline__ Merged Merge(MaxOf max_of, SumOf sum_of, Each each) {
   return merged;
 }
 
-// One element of the result, or of what this block or cluster leaves to the next step.
+// Writes an element of the result, or of what this block or cluster leaves to the next step.
 __device__ __forceinline__ void Write(const Problem& problem, const Task& task,
                                       const Output& output, int row, int d, const Merged& merged,
                                       float o) {
@@ -161,7 +161,7 @@ __device__ __forceinline__ void Write(const Problem& problem, const Task& task,
 }
 
 #if CLUSTER > 1
-// What the blocks of a cluster send to one of them, which merges its share of the elements.
+// All that a block of a cluster is sent by the others: it merges its share of the elements.
 constexpr int kShare = ROWS * HEAD_DIM / CLUSTER;
 struct Gathered {
   float o[CLUSTER][kShare];
@@ -178,7 +178,7 @@ __device__ __forceinline__ void SendFour(const float* slot, int rank, const floa
              x[3]);
 }
 
-// As Finish, for a block of a cluster: each sends what its parts come to, and none waits for
+// Finish for a block of a cluster: each sends what its parts come to, and none waits for
 // another to have read it.
 template <int kParts, int kThreads>
 __device__ __forceinline__ void FinishInCluster(const Problem& problem, const Task& task,

@@ -23,7 +23,7 @@ __device__ __forceinline__ unsigned ChunkOffset(int row, int chunk) {
   return (row * kChunks + (chunk ^ (row & 7))) * 16;
 }
 
-// What a lane has of 16 rows: it sees lane / 4 and lane / 4 + 8.
+// A lane's part of 16 rows: it sees lane / 4 and lane / 4 + 8.
 struct Strip {
   unsigned q[HEAD_DIM / 16][4];
   float o[kOutputs];

@@ -11,7 +11,7 @@
 #include <cuda_fp16.h>
 #endif
 
-// What the 256 threads of a block have, merged.
+// The values of the 256 threads of a block, merged.
 template <typename Merge>
 __device__ double InBlock(double mine, Merge merge) {
   __shared__ double partial[256];
@@ -23,7 +23,7 @@ __device__ double InBlock(double mine, Merge merge) {
   return all;
 }
 
-// One block a row, in double precision.
+// A block takes a row, in double precision.
 extern "C" __global__ void cross_entropy_reference(const DTYPE* logits, const long long* targets,
                                                    const float* dloss, double* loss, double* lse,
                                                    double* dlogits, long long rows,
@@ -93,7 +93,7 @@ struct MergeSeen {
   }
 };
 
-// Of a thread's part of a row, in one pass with a running maximum.
+// Sees a thread's part of a row in one pass with a running maximum.
 __device__ __forceinline__ Seen SeenIn(const Share<kMinusInfinity>& share, const Row& row) {
   Seen seen = {{kLowest, 0, 0}};
 #pragma unroll kWalk

@@ -11,7 +11,8 @@
 #ifdef DTYPE_E4M3
 static_assert(!TRANSPOSE_A && TRANSPOSE_B, "rows of A and of B are contiguous in k");
 
-// As its bits: CUDA's own type brings a header that takes longer to compile than this kernel.
+// An e4m3 by its bits: CUDA's own type brings a header that takes longer to compile than
+// this kernel.
 struct E4m3 {
   unsigned char bits;
 

@@ -20,8 +20,8 @@ constexpr bool kHasScales = true;
 constexpr bool kHasScales = false;
 #endif
 
-// Where the sums go: C, or with SPLIT > 1 a partial sum of each split, [SPLIT, m, n]. With STREAM_K
-// those of shared tiles are partial tiles, [2 gridDim.x, BLOCK_M, BLOCK_N].
+// The places of the sums: C, or with SPLIT > 1 a partial sum of each split, [SPLIT, m, n]. With
+// STREAM_K those of shared tiles are partial tiles, [2 gridDim.x, BLOCK_M, BLOCK_N].
 struct Output {
   const Element* bias;      // [n]
   const Element* residual;  // [m, n]
@@ -52,7 +52,7 @@ __device__ __forceinline__ float Activate(float x) {
 #endif
 }
 
-// What the sums of a row, and of a column, are multiplied with.
+// The factors of the sums of a row, and of a column.
 __device__ __forceinline__ float RowFactor(const Output& output, int row) {
   return kHasScales ? output.alpha * output.a_scale[row] : output.alpha;
 }
@@ -68,7 +68,7 @@ __device__ __forceinline__ float ResultOf(const Output& output, int row, int col
   return Activate(x);
 }
 
-// One element of C.
+// Stores an element of C.
 __device__ __forceinline__ void StoreOne(const Problem& problem, const Output& output, int part,
                                          int row, int column, float sum) {
   const long long at = static_cast<long long>(row) * problem.n + column;

@@ -66,8 +66,8 @@ __device__ __forceinline__ void StorePartials(const Problem& problem, const Outp
   }
 }
 
-// As one instruction: of an assignment under a condition the compiler made, in the wgmma path, four
-// of 4 bytes each, and L2 took in up to four times as many sectors.
+// Stores 16 bytes as one instruction: of an assignment under a condition the compiler made, in the
+// wgmma path, four of 4 bytes each, and L2 took in up to four times as many sectors.
 __device__ __forceinline__ void StoreVector(Element* to, const unsigned (&w)[4]) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
                "r"(w[2]), "r"(w[3])
@@ -116,7 +116,7 @@ __device__ __forceinline__ void StoreVectors(const Problem& problem, const Outpu
 }
 
 #if STREAM_K > 0
-// As StoreSums, to where the part of the tile belongs.
+// Stores sums to the place of the part of the tile.
 template <int kCount>
 __device__ __forceinline__ void StorePart(const Output& output, const Tile& tile, int row,
                                           int column, const float (&sums)[kCount]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every path shares: the problem's sizes, how the work is cut, the order of the tiles.
+// Parts that every path shares: the problem's sizes, how the work is cut, the order of the tiles.
 #pragma once
 
 // op(A) is [m, k], op(B) is [k, n], C is [m, n]; all row-major. A is stored [m, k], or [k, m] with
@@ -64,7 +64,7 @@ struct SharedTile {
   int first;
   int count;
 
-  // Where that of the i-th of them is among the partial tiles.
+  // The place of the i-th of them among the partial tiles.
   __device__ __forceinline__ int Place(int i) const {
     return i == 0 ? 2 * first + 1 : 2 * (first + i);
   }

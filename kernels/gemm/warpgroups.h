@@ -84,20 +84,20 @@ struct Maps {
 __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   for (int i = 0; i < STAGES; ++i) {
     BarrierInit(arena.Full(i), 1);
-    // One arrival of each warp that reads the slot, in every block that shares what is in it.
+    // Each warp that reads the slot arrives, in every block that shares what is in it.
     BarrierInit(arena.Free(i), 4 * (PINGPONG ? 1 : kGroups) * kSharers);
   }
   BarrierInitFence();
 }
 
-// Of a block's rank in the cluster, that among the blocks that load for each other, which have the
-// same part of the summed axis.
+// The rank of a block among those that load for each other, which have the same part of the summed
+// axis, by its rank in the cluster.
 __device__ __forceinline__ int RankOfSharers(int rank) {
   return CLUSTER_K > 1 ? rank % kSharers : rank;
 }
 
-// One operand's tile, or this block's part of it for all blocks of the cluster. `first` is on the
-// contiguous axis, `row` on the other.
+// Loads an operand's tile, or this block's part of it for all blocks of the cluster. `first` is on
+// the contiguous axis, `row` on the other.
 template <typename OperandOf>
 __device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, unsigned barrier,
                                          int first, int row, int rank) {
@@ -115,7 +115,7 @@ __device__ __forceinline__ void LoadTile(unsigned to, const CUtensorMap* map, un
   }
 }
 
-// What this block's cluster has to do.
+// The tiles of this block's cluster.
 __device__ __forceinline__ Walk WalkOf(const Problem& problem, int rank) {
 #if STREAM_K > 0
   return Walk(problem, blockIdx.x, gridDim.x);
@@ -124,7 +124,8 @@ __device__ __forceinline__ Walk WalkOf(const Problem& problem, int rank) {
 #endif
 }
 
-// One thread. Runs ahead of the consumers as far as the ring allows, into the next tile too.
+// The work of one thread. It runs ahead of the consumers as far as the ring allows, into the
+// next tile too.
 __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps,
                         const Walk& walk, int rank) {
   Cursor at;

@@ -4,7 +4,8 @@
 
 #include "element.cuh"
 
-// What the kernel writes it reads by plain loads: others may come from a cache that is not told.
+// Tensors that the kernel writes are read by plain loads: others may come from a cache that does
+// not see the stores.
 
 struct Tensors {
   Bits* p;

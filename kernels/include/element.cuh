@@ -66,7 +66,7 @@ __device__ __forceinline__ Vector Rounded(const float (&value)[kVector]) {
   return vector;
 }
 
-// One element by itself.
+// The bits of an element by itself.
 __device__ __forceinline__ Bits BitsOf(float value) {
 #if DTYPE_F32
   return __float_as_uint(value);
@@ -85,8 +85,8 @@ __device__ __forceinline__ Vector Filled(unsigned bits) {
 
 __device__ __forceinline__ float FloatOf(Bits bits) { return At(Filled(bits), 0); }
 
-// The same vector, but the compiler cannot know: else it would keep the elements as floats from one
-// pass to the next, in twice the registers.
+// A copy of the vector that the compiler does not know to be one: else it would keep the elements
+// as floats from one pass to the next, in twice the registers.
 __device__ __forceinline__ Vector Forgotten(const Vector& kept) {
   Vector vector = kept;
 #if !TUNE_CPU
@@ -122,7 +122,7 @@ struct PieceOf<16> {
 };
 using Piece = PieceOf<kPieceBytes>::Type;
 
-// Of memory that nobody writes while the kernel runs.
+// Loads from memory that nobody writes while the kernel runs.
 template <int hint>
 __device__ __forceinline__ Piece LoadPiece(const Piece* from) {
 #if TUNE_CPU

@@ -35,7 +35,7 @@ __device__ __forceinline__ Row RowIn(long long tile, long long rows) {
   return row;
 }
 
-// What a thread reads of one row. Elements of two bytes are normalised in one step, which errs by
+// A thread's elements of one row. Elements of two bytes are normalised in one step, which errs by
 // 2^-24 of mean * rstd: less than their rounding has lost, unless a row is all but constant. Of
 // those of four the mean is taken first.
 class Inputs {
@@ -122,8 +122,8 @@ __device__ __forceinline__ void StoreFloats(float* to, const float (&value)[kVec
   }
 }
 
-// Of a thread's columns, over the rows of its group: in registers until the last row, or in the
-// group's own row of `partials`, where L2 has it.
+// Sums of a thread's columns, over the rows of its group: in registers until the last row, or in
+// the group's own row of `partials`, where L2 has it.
 class ColumnSums {
  public:
   __device__ __forceinline__ explicit ColumnSums(float* partials)
@@ -200,7 +200,7 @@ class ColumnSums {
 constexpr int kUnrollSlopes = WEIGHT == early ? kItems : kUnroll;
 constexpr int kUnrollFinish = SUMS == registers ? kItems : kUnrollSlopes;
 
-// Of a thread's part of a row: the sum of weighted gradients times what was normalised and, if
+// Sums of a thread's part of a row: of weighted gradients times what was normalised and, if
 // CENTRED, of weighted gradients.
 using Slopes = Partial<kSums>;
 __device__ __forceinline__ Slopes SlopesIn(const Row& row, const Inputs& inputs,

@@ -7,8 +7,9 @@
 #include "cluster.cuh"
 #include "element.cuh"
 
-// Where a row waits between the passes over it (KEEP): in registers, as it came (packed); in shared
-// memory, where each thread copies its own vectors (async); nowhere: it is read again (none).
+// The place of a row between the passes over it (KEEP): in registers, as it came (packed); in
+// shared memory, where each thread copies its own vectors (async); nowhere: it is read again
+// (none).
 enum Keep { packed, async, none };
 
 static_assert(CLUSTER == 1 || ROW_THREADS > 32, "blocks merge what warps have");
@@ -54,7 +55,7 @@ __device__ __forceinline__ Row RowOfThread(long long rows) {
                rows);
 }
 
-// One thread of the row's.
+// Whether this is the first thread of the row's.
 __device__ __forceinline__ bool Leads(const Row& row) {
   return row.exists && row.lane == 0 && row.rank == 0;
 }
@@ -88,7 +89,7 @@ __device__ __forceinline__ int EndOf(const Row& row, int v) {
   return Min(kVector, row.offset + COLS - v * kVector);
 }
 
-// Where item i of a row is, if it is inside. Items differ by a constant.
+// The place of item i of a row, if it is inside. Items differ by a constant.
 template <typename T>
 __device__ __forceinline__ T* ItemOf(T* x, const Row& row, int i) {
   return x + row.first + static_cast<long long>(row.rank * kChunk + row.lane) * kVector +
@@ -116,7 +117,7 @@ __device__ __forceinline__ void Store(Bits* y, const Row& row, int i, const Vect
   StoreVector(to, vector);
 }
 
-// Of a [COLS] vector that all rows share, the elements beside item i of a row. Rows are aligned.
+// The elements beside item i of a row, of a [COLS] vector that all rows share. Rows are aligned.
 __device__ __forceinline__ Vector LoadColumns(const Bits* of_columns, const Row& row, int i) {
   const int v = VectorOf(row, i);
   if (!kExact && v >= kRowVectors) return Filled(0);

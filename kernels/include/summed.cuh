@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a norm is taken of: the rows of x or, if RESIDUAL, of x + residual.
+// The rows that a norm is taken of: those of x or, if RESIDUAL, of x + residual.
 #pragma once
 
 #include "rows.cuh"
@@ -31,7 +31,7 @@ class Summed {
     }
   }
 
-  // The same, and a sum goes to memory.
+  // Gets an item, and stores it if it is a sum.
   __device__ __forceinline__ void GetAndStore(const Row& row, int i, float (&value)[kVector],
                                               Bits* sum) const {
     Get(row, i, value);

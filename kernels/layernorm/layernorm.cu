@@ -15,7 +15,7 @@ __device__ double Element(const DTYPE* x, const DTYPE* residual, long long at) {
   return RESIDUAL ? value + static_cast<double>(static_cast<float>(residual[at])) : value;
 }
 
-// What the 256 threads of a block have, added up.
+// The values of the 256 threads of a block, added up.
 __device__ double BlockSum(double mine) {
   __shared__ double partial[256];
   partial[threadIdx.x] = mine;
@@ -26,7 +26,7 @@ __device__ double BlockSum(double mine) {
   return sum;
 }
 
-// One block a row, in double precision.
+// A block takes a row, in double precision.
 extern "C" __global__ void layernorm_reference(const DTYPE* x, const DTYPE* residual,
                                                const DTYPE* weight, const DTYPE* bias, double* y,
                                                double* sum, double* mean, double* rstd,
@@ -79,8 +79,8 @@ struct MergeMoments {
   }
 };
 
-// Of a thread's elements, in one pass: sums are of differences from its first element, so that a
-// mean far from zero costs no digits. Sums with the residual are stored on the way.
+// Moments of a thread's elements, in one pass: sums are of differences from its first element, so
+// that a mean far from zero costs no digits. Sums with the residual are stored on the way.
 __device__ __forceinline__ Moments MomentsOf(const Summed& share, const Row& row, Bits* sum) {
   float shift = 0;
   float differences = 0;

@@ -14,7 +14,7 @@
 
 __device__ double Double(DTYPE value) { return static_cast<float>(value); }
 
-// What the 256 threads of a block have, added up.
+// The values of the 256 threads of a block, added up.
 __device__ double BlockSum(double mine) {
   __shared__ double partial[256];
   partial[threadIdx.x] = mine;
@@ -25,7 +25,7 @@ __device__ double BlockSum(double mine) {
   return sum;
 }
 
-// One block of 256 threads a row for dx, one thread a column for dweight and dbias; in double
+// A block of 256 threads takes a row of dx, a thread a column for dweight and dbias; in double
 // precision.
 extern "C" __global__ void layernorm_backward_reference(const DTYPE* x, const DTYPE* weight,
                                                         const DTYPE* dy, const float* mean,

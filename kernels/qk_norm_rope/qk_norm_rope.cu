@@ -14,7 +14,7 @@ constexpr int kHalf = HEAD_DIM / 2;
 
 __device__ double Double(DTYPE value) { return static_cast<float>(value); }
 
-// One thread a head, in double precision.
+// A thread takes a head, in double precision.
 extern "C" __global__ void qk_norm_rope_reference(const DTYPE* q, const DTYPE* k,
                                                   const DTYPE* q_weight, const DTYPE* k_weight,
                                                   const float* cosine, const float* sine,
@@ -83,7 +83,7 @@ __device__ __forceinline__ bool IsInside(int lane, int i) {
   return kExact || VectorOf(lane, i) < kVectors;
 }
 
-// What a thread needs of the table for one token.
+// A thread's part of the table for one token.
 struct Angle {
   float cosine[kItems][kPairs];
   float sine[kItems][kPairs];

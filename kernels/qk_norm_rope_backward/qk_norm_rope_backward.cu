@@ -42,7 +42,7 @@ __device__ double Unrotated(const DTYPE* dy, const float* cosine, const float* s
                   : second * cosine[pair] - first * sine[pair];
 }
 
-// One thread a head for dx.
+// A thread takes a head of dx.
 __device__ void GradientOfHeads(const Heads& h, const float* cosine, const float* sine,
                                 long long seq, float epsilon) {
   const long long step = static_cast<long long>(gridDim.x) * 256;
@@ -64,7 +64,7 @@ __device__ void GradientOfHeads(const Heads& h, const float* cosine, const float
   }
 }
 
-// One block a column of the weight.
+// A block takes a column of the weight.
 __device__ void GradientOfWeight(const Heads& h, const float* cosine, const float* sine,
                                  long long seq, float epsilon) {
   __shared__ double partial[256];
@@ -155,7 +155,7 @@ __device__ __forceinline__ void LoadTable(float (&to)[kPairs], const float* from
   }
 }
 
-// What a thread needs of the table for one token.
+// A thread's part of the table for one token.
 struct Angle {
   float cosine[kItems][kPairs];
   float sine[kItems][kPairs];

@@ -15,7 +15,7 @@ __device__ double ReferenceElement(const DTYPE* x, const DTYPE* residual, long l
   return RESIDUAL ? value + static_cast<double>(static_cast<float>(residual[at])) : value;
 }
 
-// One block of 256 threads a row, in double precision.
+// A block of 256 threads takes a row, in double precision.
 extern "C" __global__ void rmsnorm_reference(const DTYPE* x, const DTYPE* residual,
                                              const DTYPE* weight, double* y, double* sum,
                                              double* rstd, long long rows, float epsilon) {

@@ -12,7 +12,7 @@
 
 __device__ double Double(DTYPE value) { return static_cast<float>(value); }
 
-// One block of 256 threads a row for dx, one thread a column for dweight; in double precision.
+// A block of 256 threads takes a row of dx, a thread a column of dweight; in double precision.
 extern "C" __global__ void rmsnorm_backward_reference(const DTYPE* x, const DTYPE* weight,
                                                       const DTYPE* dy, const float* rstd,
                                                       double* dx, double* dweight,

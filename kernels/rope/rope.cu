@@ -11,7 +11,7 @@ constexpr int kHalf = HEAD_DIM / 2;
 #include <cuda_fp16.h>
 #endif
 
-// One thread a pair, in double precision.
+// A thread takes a pair, in double precision.
 extern "C" __global__ void rope_reference(const DTYPE* q, const DTYPE* k, const float* cosine,
                                           const float* sine, double* q_out, double* k_out,
                                           long long seq, long long q_rows, long long k_rows) {
@@ -178,7 +178,7 @@ struct Tensors {
   int k_rows;
 };
 
-// What a thread needs of the table for one token.
+// A thread's part of the table for one token.
 struct Angle {
   float cosine[kPairs];
   float sine[kPairs];

@@ -7,7 +7,7 @@
 
 constexpr int kHalf = HEAD_DIM / 2;
 
-// One thread a pair, in double precision.
+// A thread takes a pair, in double precision.
 extern "C" __global__ void rope_reference(const DTYPE* q, const DTYPE* k, const float* cosine,
                                           const float* sine, double* q_out, double* k_out, int seq,
                                           int q_rows, int k_rows) {

@@ -78,8 +78,8 @@ __device__ __forceinline__ Vector Nothing() {
   return vector;
 }
 
-// The same vector, but the compiler cannot know: else it would keep the elements of `packed` as
-// floats from one pass to the next, in twice the registers.
+// A copy of the vector that the compiler does not know to be one: else it would keep the elements
+// of `packed` as floats from one pass to the next, in twice the registers.
 __device__ __forceinline__ Vector Forgotten(const Vector& kept) {
   Vector vector = kept;
 #if !TUNE_CPU

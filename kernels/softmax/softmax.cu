@@ -9,7 +9,7 @@
 #include <cuda_fp16.h>
 #endif
 
-// One block of 256 threads a row; three plain passes in double precision.
+// A block of 256 threads takes a row; three plain passes in double precision.
 extern "C" __global__ void softmax_reference(const DTYPE* x, double* y, long long rows) {
   __shared__ double partial[256];
   const int thread = threadIdx.x;
@@ -265,7 +265,7 @@ class Share {
     return largest;
   }
 
-  // Of exp(element - largest); `floats` keeps each of them instead of the element.
+  // Sums exp(element - largest); `floats` keeps each of them instead of the element.
   __device__ __forceinline__ float Sum(float largest) {
     float sum = 0;
 #pragma unroll kUnroll

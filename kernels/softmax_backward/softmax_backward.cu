@@ -10,7 +10,7 @@
 #include <cuda_fp16.h>
 #endif
 
-// One block of 256 threads a row, in double precision.
+// A block of 256 threads takes a row, in double precision.
 extern "C" __global__ void softmax_backward_reference(const DTYPE* y, const DTYPE* dy, double* dx,
                                                       long long rows) {
   __shared__ double partial[256];

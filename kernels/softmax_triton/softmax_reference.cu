@@ -5,7 +5,7 @@
 #include <cuda_fp16.h>
 #endif
 
-// One block of 256 threads a row; three plain passes in double precision.
+// A block of 256 threads takes a row; three plain passes in double precision.
 extern "C" __global__ void softmax_reference(const DTYPE* x, double* y, int rows) {
   __shared__ double partial[256];
   const int thread = threadIdx.x;
