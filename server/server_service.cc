@@ -153,6 +153,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
         const std::vector<v1::WorkerWalls> walls = parts_.workers.walls().All();
         response->mutable_walls()->Assign(walls.begin(), walls.end());
         response->set_weak_walls_allowed(parts_.workers.walls().weak_allowed());
+        response->set_workers_watched_since(Utf8(parts_.workers.watched_since()));
         return absl::OkStatus();
       });
 }

@@ -129,6 +129,10 @@ void PrintStatus(const v1::ServerStatus& server) {
     std::printf("%-11s%s\n", "walls",
                 "WEAK ONES ARE ALLOWED: kernels run even where walls are missing");
   }
+  const std::string& watched_since = server.workers_watched_since();
+  std::printf("%-11smemory of workers: %s\n", "walls",
+              watched_since.empty() ? "control groups"
+                                    : absl::StrCat("watched, since ", watched_since).c_str());
   for (const v1::WorkerWalls& walls : server.walls()) {
     std::printf("%-11s%s\n", "walls", WallsText(walls).c_str());
   }

@@ -399,7 +399,7 @@ absl::Status DeviceSupervisor::EnsureProblem(const Cancelled& cancelled) {
       const worker::v1::Prepared& prepared = answer.reply.prepared();
       problem_loaded_ = prepared.status_code() == 0;
       if (problem_loaded_ && options_.headroom_bytes > 0) {
-        worker_->LimitResidentBytes(worker_->ResidentBytes() + options_.headroom_bytes);
+        worker_->LimitGrowth(options_.headroom_bytes);
       }
       if (problem_loaded_) return absl::OkStatus();
       if (prepared.status_code() == static_cast<int>(absl::StatusCode::kResourceExhausted)) {

@@ -9,14 +9,33 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace tune::server {
 namespace {
 
 constexpr absl::Duration kDeadline = absl::Seconds(60);
+constexpr int64_t kGrowthBytes = int64_t{16} << 20;
 
 std::string NameOf(const std::string& program) {
   return std::filesystem::path(program).filename().string();
+}
+
+// Has the worker take more memory than it may, which must end it. CANCELLED.
+absl::Status TryMemory(WorkerProcess& worker, const Cancelled& cancelled, v1::Wall& wall) {
+  wall.set_name("memory");
+  worker::v1::WorkerRequest request;
+  // Beyond the limit even if all that it has now can be given up, such as its cache of files.
+  request.mutable_try_walls()->set_memory_bytes(worker.LimitGrowth(kGrowthBytes) + kGrowthBytes);
+  const WorkerAnswer answer = worker.Call(request, kDeadline, cancelled);
+  if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+  wall.set_state(v1::WALL_STATE_STANDS);
+  if (answer.kind == WorkerAnswer::Kind::kExceeded) return absl::OkStatus();
+  wall.set_state(v1::WALL_STATE_MISSING);
+  wall.set_note(answer.kind == WorkerAnswer::Kind::kReplied
+                    ? "it could use more memory than its limit"
+                    : absl::StrCat("its limit could not be tried: ", answer.message));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -54,6 +73,7 @@ absl::Status WallBook::Try(const std::string& program, WorkerProcess& worker,
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
     if (answer.kind == WorkerAnswer::Kind::kReplied && answer.reply.has_walls()) {
       walls = std::move(*answer.reply.mutable_walls());
+      RETURN_IF_ERROR(TryMemory(worker, cancelled, *walls.add_walls()));
     } else {
       walls.set_error(absl::StrCat("its walls could not be tried: ", answer.message,
                                    answer.reply.status_message()));

@@ -117,6 +117,10 @@ class Spawner {
   std::deque<std::packaged_task<absl::StatusOr<ChildProcess>()>> tasks_;
 };
 
+std::string Beyond(const char* what, int64_t limit) {
+  return absl::StrCat("it used more than ", limit >> 20, " MiB of ", what);
+}
+
 // A number that only the worker that is asked can know.
 std::string MakeNonce() {
   std::string nonce(16, '\0');
@@ -154,6 +158,16 @@ absl::StatusOr<std::string> FindWorker(const std::string& name, const std::strin
 }
 
 absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerCommand& command) {
+  const WorkerLimits& limits = command.limits;
+  std::unique_ptr<ControlGroup> group;
+  Descriptor entry;
+  if (command.groups != nullptr) {
+    // The watcher reports the one task that is more than allowed.
+    ASSIGN_OR_RETURN(group, command.groups->Make(limits.resident_bytes,
+                                                 limits.threads > 0 ? limits.threads + 1 : 0));
+    ASSIGN_OR_RETURN(const Descriptor opened, group->Entry());
+    entry = CopyAboveChildFiles(opened.get());
+  }
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     return Failed("socketpair", errno);
@@ -164,22 +178,24 @@ absl::StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const Worker
   RETURN_IF_ERROR(words.Open());
   fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   fcntl(words.read_end.get(), F_SETFL, O_NONBLOCK);
-  ASSIGN_OR_RETURN(ChildProcess child,
-                   Spawner::Get().Start({.program = command.program,
-                                         .arguments = command.args,
-                                         .environment = EnvironmentOf(command),
-                                         .files = {{words.write_end.get(), STDOUT_FILENO},
-                                                   {words.write_end.get(), STDERR_FILENO},
-                                                   {theirs.get(), kWorkerFd}},
-                                         .leads_group = true}));
+  ChildCommand child_command = {.program = command.program,
+                                .arguments = command.args,
+                                .environment = EnvironmentOf(command),
+                                .files = {{words.write_end.get(), STDOUT_FILENO},
+                                          {words.write_end.get(), STDERR_FILENO},
+                                          {theirs.get(), kWorkerFd}},
+                                .leads_group = true};
+  if (entry.ok()) child_command.files.emplace_back(entry.get(), kControlGroupFd);
+  ASSIGN_OR_RETURN(ChildProcess child, Spawner::Get().Start(child_command));
   if (child.pid_fd() < 0) return absl::UnavailableError("the kernel opens no pidfd");
   return std::unique_ptr<WorkerProcess>(new WorkerProcess(
-      std::move(child), std::move(ours), std::move(words.read_end), command.limits));
+      std::move(child), std::move(ours), std::move(words.read_end), limits, std::move(group)));
 }
 
 WorkerProcess::WorkerProcess(ChildProcess child, Descriptor socket, Descriptor words,
-                             WorkerLimits limits)
-    : child_(std::move(child)),
+                             WorkerLimits limits, std::unique_ptr<ControlGroup> group)
+    : group_(std::move(group)),
+      child_(std::move(child)),
       socket_(std::move(socket)),
       limits_(std::move(limits)),
       stderr_(std::move(words)) {}
@@ -189,6 +205,7 @@ WorkerProcess::~WorkerProcess() { Kill(); }
 void WorkerProcess::Signal() {
   if (state_ != State::kAlive) return;
   child_.Signal();
+  if (group_ != nullptr) group_->Kill();
   state_ = State::kKilled;
 }
 
@@ -242,6 +259,10 @@ WorkerAnswer WorkerProcess::End(WorkerAnswer::Kind kind, const std::string& why)
   }
   if (!Kill()) {
     absl::StrAppend(&answer.message, "; process ", pid(), " does not end, even when killed");
+  } else if (kind == WorkerAnswer::Kind::kDied && group_ != nullptr &&
+             group_->HasRunOutOfMemory()) {
+    answer.kind = WorkerAnswer::Kind::kExceeded;
+    answer.message = Beyond("memory", limits_.resident_bytes);
   } else if (kind == WorkerAnswer::Kind::kDied) {
     absl::StrAppend(&answer.message, DescribeExit(wait_status_));
   }
@@ -337,9 +358,7 @@ WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Durati
 }
 
 std::string WorkerProcess::Excess() const {
-  const auto beyond = [](const char* what, int64_t limit) {
-    return absl::StrCat("it used more than ", limit >> 20, " MiB of ", what);
-  };
+  const int64_t resident_most = group_ == nullptr ? limits_.resident_bytes : 0;
   if (limits_.processes > 0) {
     const TreeUse use = UseOfTree(pid(), limits_.processes + 1);
     if (use.processes > limits_.processes) {
@@ -348,15 +367,15 @@ std::string WorkerProcess::Excess() const {
     if (limits_.threads > 0 && use.threads > limits_.threads) {
       return absl::StrCat("it started more than ", limits_.threads, " threads");
     }
-    if (limits_.resident_bytes > 0 && use.resident_bytes > limits_.resident_bytes) {
-      return beyond("memory", limits_.resident_bytes);
+    if (resident_most > 0 && use.resident_bytes > resident_most) {
+      return Beyond("memory", resident_most);
     }
-  } else if (limits_.resident_bytes > 0 && ResidentBytes() > limits_.resident_bytes) {
-    return beyond("memory", limits_.resident_bytes);
+  } else if (resident_most > 0 && ResidentBytes() > resident_most) {
+    return Beyond("memory", resident_most);
   }
   if (limits_.scratch_bytes > 0 &&
       BytesUnder(limits_.scratch_dir, kEntriesMax) > limits_.scratch_bytes) {
-    return beyond("its scratch folder", limits_.scratch_bytes);
+    return Beyond("its scratch folder", limits_.scratch_bytes);
   }
   return "";
 }
@@ -367,6 +386,16 @@ int64_t WorkerProcess::FreeDiskBytes() const {
     return std::numeric_limits<int64_t>::max();
   }
   return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
+}
+
+int64_t WorkerProcess::LimitGrowth(int64_t bytes) {
+  const int64_t now = group_ != nullptr       ? group_->MemoryBytes()
+                      : limits_.processes > 0 ? ResidentBytesOfAll()
+                                              : ResidentBytes();
+  limits_.resident_bytes = now + bytes;
+  // On failure the group keeps its first limit.
+  if (group_ != nullptr) group_->LimitMemory(limits_.resident_bytes).IgnoreError();
+  return limits_.resident_bytes;
 }
 
 int64_t WorkerProcess::ResidentBytes() const { return ResidentBytesOf(pid()); }

@@ -17,6 +17,7 @@
 #include "base/cancelled.h"
 #include "base/child_process.h"
 #include "base/descriptor.h"
+#include "server/supervision/control_groups.h"
 #include "tune/worker/v1/worker.pb.h"
 
 namespace tune::server {
@@ -24,7 +25,8 @@ namespace tune::server {
 // The limits of a worker during a request, checked every 50 ms. A worker beyond one is killed. 0
 // and empty: no limit.
 struct WorkerLimits {
-  int64_t resident_bytes = 0;  // of all its processes
+  // Resident memory of all its processes; all memory of its control group instead, if it has one.
+  int64_t resident_bytes = 0;
   int processes = 0;
   int threads = 0;          // of all its processes; with a limit of processes alone
   std::string scratch_dir;  // what may be written to
@@ -40,6 +42,7 @@ struct WorkerCommand {
   std::vector<std::string> args;
   std::vector<std::string> environment;  // "NAME=value", added to what a worker inherits
   WorkerLimits limits;
+  ControlGroups* groups = nullptr;  // the worker gets one of its own; null: it is watched
 };
 
 // The path of a worker's program: in `dir` if that is not empty, else beside the running
@@ -82,8 +85,8 @@ class WorkerProcess {
   int64_t ResidentBytes() const;
   // Includes the processes that it has started.
   int64_t ResidentBytesOfAll() const;
-  // Changes the limit from now on.
-  void LimitResidentBytes(int64_t bytes) { limits_.resident_bytes = bytes; }
+  // From now on its memory may grow by so much. Returns the limit.
+  int64_t LimitGrowth(int64_t bytes);
   // Sends SIGKILL to its process group, unless it was killed before, then waits until it is gone.
   // Returns false if it still exists after 5 s (a driver call that cannot be interrupted). A later
   // call only reports whether it is gone.
@@ -94,7 +97,8 @@ class WorkerProcess {
   std::string KillAndHear();
 
  private:
-  WorkerProcess(ChildProcess child, Descriptor socket, Descriptor words, WorkerLimits limits);
+  WorkerProcess(ChildProcess child, Descriptor socket, Descriptor words, WorkerLimits limits,
+                std::unique_ptr<ControlGroup> group);
   enum class Ready { kReply, kNothing, kClosed, kBroken };
   Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
   bool HasSpokenUnasked() const;
@@ -106,6 +110,7 @@ class WorkerProcess {
   void DrainStderr();
   std::string Words() const;
 
+  const std::unique_ptr<ControlGroup> group_;  // may be null; removed after the process has ended
   ChildProcess child_;
   const Descriptor socket_;
   WorkerLimits limits_;

@@ -117,11 +117,17 @@ int64_t FreeDiskToKeep(const std::string& folder) {
                : std::min(kFreeDiskBytes, static_cast<int64_t>(disk.capacity / 10));
 }
 
+// Bounds the workers.
+struct Enclosure {
+  WallBook* walls;
+  ControlGroups* groups;  // may be null
+};
+
 // `scratch`: the name of its workers' folder.
 std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
                                       const CompilerProgram& compiler, const std::string& program,
                                       const std::string& scratch, int worker_count,
-                                      CompileCache* cache, WallBook* walls) {
+                                      CompileCache* cache, const Enclosure& enclosure) {
   CompilePoolOptions pool;
   pool.command.program = program;
   if (!options.numpy_python.empty()) {
@@ -137,7 +143,8 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
   pool.log_bytes_max = options.limits.log_bytes;
   pool.include_roots = options.include_roots;
   pool.cache = cache;
-  pool.walls = walls;
+  pool.walls = enclosure.walls;
+  pool.command.groups = enclosure.groups;
   pool.command.limits = {
       .resident_bytes = kCompilerResidentBytes,
       .processes = kCompilerProcesses,
@@ -148,8 +155,9 @@ std::unique_ptr<CompilePool> MakePool(const WorkersOptions& options,
   return std::make_unique<CompilePool>(std::move(pool));
 }
 
-std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, WallBook* walls,
-                                                 const std::string& id, const std::string& scratch,
+std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options,
+                                                 const Enclosure& enclosure, const std::string& id,
+                                                 const std::string& scratch,
                                                  const std::string& program,
                                                  std::vector<std::string> args,
                                                  const std::string& model = "") {
@@ -159,7 +167,8 @@ std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, 
   supervisor.command.program = program;
   supervisor.command.args = std::move(args);
   supervisor.scratch_dir = absl::StrCat(options.scratch_dir, "/", scratch);
-  supervisor.walls = walls;
+  supervisor.walls = enclosure.walls;
+  supervisor.command.groups = enclosure.groups;
   supervisor.command.limits.resident_bytes = MemoryBytes() / 4 * 3;
   const DeviceProfile& profile = ProfileOfDevice(id);
   if (profile.is_host) {
@@ -178,11 +187,12 @@ std::unique_ptr<DeviceSupervisor> MakeSupervisor(const WorkersOptions& options, 
   return std::make_unique<DeviceSupervisor>(std::move(supervisor));
 }
 
-std::unique_ptr<DeviceSupervisor> MakeGpuSupervisor(const WorkersOptions& options, WallBook* walls,
-                                                    int ordinal, const std::string& program,
+std::unique_ptr<DeviceSupervisor> MakeGpuSupervisor(const WorkersOptions& options,
+                                                    const Enclosure& enclosure, int ordinal,
+                                                    const std::string& program,
                                                     const std::string& model) {
   const std::string id = DeviceIdOf(ordinal);
-  return MakeSupervisor(options, walls, id, id, program, {"--ordinal", absl::StrCat(ordinal)},
+  return MakeSupervisor(options, enclosure, id, id, program, {"--ordinal", absl::StrCat(ordinal)},
                         model);
 }
 
@@ -205,8 +215,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
        it.increment(error)) {
     if (it->path().filename() != kDriverCache) RemoveFolder(it->path());
   }
-  std::unique_ptr<Workers> workers(new Workers());
-  workers->options_ = options;
+  std::unique_ptr<Workers> workers(new Workers(options));
   absl::StatusOr<std::unique_ptr<CompileCache>> cache =
       CompileCache::Open(options.state_dir + "/compile-cache", limits.cache_bytes);
   if (!cache.ok() && shares_state) {  // what may not be written to is done without
@@ -217,7 +226,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
       (shares_state ? options.scratch_dir : options.state_dir) + "/walls",
       options.allow_weak_walls);
   fs::create_directories(absl::StrCat(options.scratch_dir, "/", kDriverCache), error);
-  WallBook* walls = workers->walls_.get();
+  const Enclosure enclosure = {workers->walls_.get(), workers->groups()};
   // A build without CUDA has no CUDA workers, and so no CUDA devices. The CPU's are always listed;
   // a use of them reports if they are not installed.
   const auto find = [&](const char* name) { return FindWorker(name, options.worker_dir); };
@@ -226,7 +235,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
     if (!program.ok() && !compiler.for_host) continue;
     const auto pool = [&](const std::string& scratch, int worker_count) {
       return MakePool(options, compiler, program.value_or(compiler.name), scratch, worker_count,
-                      workers->cache_.get(), walls);
+                      workers->cache_.get(), enclosure);
     };
     const std::string front = absl::StrCat(compiler.name, "-front");
     workers->compilers_.Add(
@@ -239,7 +248,7 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);
   workers->devices_.push_back(MakeSupervisor(
-      options, walls, host, host, find("tune-device-cpu").value_or("tune-device-cpu"), {}));
+      options, enclosure, host, host, find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
 
@@ -259,8 +268,8 @@ void Workers::FindNewDevices() {
   const FoundGpus found = FindGpus(options_.gpus_dir);
   // Adds one even without a driver: its status says what is missing.
   for (int i = known; i < std::max(1, found.count); ++i) {
-    devices_.insert(devices_.begin() + i,
-                    MakeGpuSupervisor(options_, walls_.get(), i, *program, found.model));
+    devices_.insert(devices_.begin() + i, MakeGpuSupervisor(options_, {walls_.get(), groups()}, i,
+                                                            *program, found.model));
   }
 }
 
@@ -290,8 +299,8 @@ absl::StatusOr<std::unique_ptr<DeviceSupervisor>> Workers::MakeCountingSuperviso
     return absl::UnavailableError(
         absl::StrCat("the program that counts is not there: ", program.status().message()));
   }
-  return MakeSupervisor(options_, walls_.get(), id, absl::StrCat(id, "-counting"), *program,
-                        {"--ordinal", absl::StrCat(*ordinal)});
+  return MakeSupervisor(options_, {walls_.get(), groups()}, id, absl::StrCat(id, "-counting"),
+                        *program, {"--ordinal", absl::StrCat(*ordinal)});
 }
 
 }  // namespace tune::server

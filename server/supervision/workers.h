@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "server/supervision/compile_cache.h"
 #include "server/supervision/compilers.h"
+#include "server/supervision/control_groups.h"
 #include "server/supervision/device_supervisor.h"
 #include "server/supervision/limits.h"
 #include "server/supervision/wall_book.h"
@@ -58,13 +60,18 @@ class Workers {
   const Limits& limits() const { return options_.limits; }
   CompileCache& cache() { return *cache_; }
   const WallBook& walls() const { return *walls_; }
+  // Why the memory of workers is watched; empty: control groups limit it.
+  std::string watched_since() const { return std::string(groups_.status().message()); }
   const Compilers& compilers() const { return compilers_; }
   const IncludeRoots& include_roots() const { return options_.include_roots; }
 
  private:
-  Workers() = default;
+  explicit Workers(WorkersOptions options)
+      : options_(std::move(options)), groups_(ControlGroups::Claim()) {}
+  ControlGroups* groups() const { return groups_.ok() ? groups_->get() : nullptr; }
 
-  WorkersOptions options_;
+  const WorkersOptions options_;
+  const absl::StatusOr<std::unique_ptr<ControlGroups>> groups_;
   std::unique_ptr<CompileCache> cache_;
   std::unique_ptr<WallBook> walls_;
   Compilers compilers_;

@@ -58,8 +58,7 @@ class CompileWorker {
   worker::v1::WorkerReply Handle(const worker::v1::WorkerRequest& request) {
     worker::v1::WorkerReply reply;
     if (request.has_try_walls()) {
-      *reply.mutable_walls() =
-          TryWalls(walls_, request.try_walls().planted_file(), request.try_walls().daemon_pid());
+      *reply.mutable_walls() = TryWalls(walls_, request.try_walls());
       if (runs_sources_ && compilers_.ok()) TryAsSources(*reply.mutable_walls());
     } else if (!compilers_.ok()) {
       SetStatus(compilers_.status(), reply);
@@ -148,6 +147,7 @@ class CompileWorker {
 
 int RunCompileWorker(int argc, char** argv, WorkerRole role,
                      const std::vector<CompilerFactory>& factories) {
+  if (!JoinControlGroup()) return 2;
   absl::StatusOr<WorkerArguments> arguments = ParseWorkerArguments(argc, argv);
   if (!arguments.ok()) {
     fprintf(stderr, "%s\n", arguments.status().ToString().c_str());

@@ -28,8 +28,7 @@ class DeviceWorker {
   WorkerReply Handle(const WorkerRequest& request) {
     WorkerReply reply;
     if (request.has_try_walls()) {
-      *reply.mutable_walls() =
-          TryWalls(walls_, request.try_walls().planted_file(), request.try_walls().daemon_pid());
+      *reply.mutable_walls() = TryWalls(walls_, request.try_walls());
       return reply;
     }
     const absl::Status done = runner_.ok() ? Answer(request, reply) : runner_.status();
@@ -116,6 +115,7 @@ class DeviceWorker {
 }  // namespace
 
 int RunDeviceWorker(int argc, char** argv, WorkerRole role, const RunnerFactory& factory) {
+  if (!JoinControlGroup()) return 2;
   absl::StatusOr<WorkerArguments> arguments = ParseWorkerArguments(argc, argv);
   if (!arguments.ok()) {
     fprintf(stderr, "%s\n", arguments.status().ToString().c_str());

@@ -2,14 +2,17 @@
 #include "server/worker/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <string>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "server/worker/convert.h"
 #include "server/worker/frame.h"
 
@@ -27,6 +30,14 @@ absl::StatusOr<std::string> ReadFrame(int fd) {
 }
 
 }  // namespace
+
+bool JoinControlGroup() {
+  if (fcntl(kControlGroupFd, F_GETFD) < 0) return true;
+  const Descriptor entry(kControlGroupFd);
+  if (write(entry.get(), "0", 1) == 1) return true;  // itself
+  fprintf(stderr, "the control group cannot be joined: %s\n", strerror(errno));
+  return false;
+}
 
 void ExitWhenDaemonCloses(int fd) {
   // A thread, because PR_SET_PDEATHSIG fires when the *thread* that spawned us ends.

@@ -10,6 +10,12 @@ namespace tune::server {
 
 // The worker's end of the socketpair, by agreement with WorkerProcess.
 inline constexpr int kWorkerFd = 3;
+// The entry of the worker's control group, if it has one; see control_groups.h.
+inline constexpr int kControlGroupFd = 4;
+
+// Joins the control group that the daemon made for this process, if any. Call it before this
+// process starts others. False if it could not be joined; the reason is on stderr then.
+bool JoinControlGroup();
 
 using RequestHandler = std::function<worker::v1::WorkerReply(const worker::v1::WorkerRequest&)>;
 

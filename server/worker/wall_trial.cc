@@ -33,6 +33,7 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr int kFilesToTry = 32;
+constexpr unsigned kHoldSeconds = 2;
 // Files of its folder in /proc that reveal more than it needs, or give access to itself.
 constexpr const char* kOwnEntries[] = {"mem",     "environ",   "fd",     "task",
                                        "net/tcp", "mountinfo", "cmdline"};
@@ -96,6 +97,15 @@ bool HasPrivileges(WorkerRole role) {
 bool IsLimited(__rlimit_resource resource, int64_t most) {
   rlimit limit = {};
   return getrlimit(resource, &limit) == 0 && limit.rlim_max <= static_cast<rlim_t>(most);
+}
+
+// Uses memory for a while, during which the daemon or the kernel is to end this process.
+void HoldMemory(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  memset(memory, 1, bytes);
+  sleep(kHoldSeconds);
+  munmap(memory, bytes);
 }
 
 class Trial {
@@ -392,8 +402,12 @@ class Trial {
 
 }  // namespace
 
-v1::WorkerWalls TryWalls(const Walls& walls, const std::string& planted_file, int daemon) {
-  return Trial(walls, planted_file, daemon).Run();
+v1::WorkerWalls TryWalls(const Walls& walls, const worker::v1::TryWalls& request) {
+  if (request.memory_bytes() > 0) {
+    HoldMemory(static_cast<size_t>(request.memory_bytes()));
+    return {};
+  }
+  return Trial(walls, request.planted_file(), request.daemon_pid()).Run();
 }
 
 }  // namespace tune::server

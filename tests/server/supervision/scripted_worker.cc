@@ -19,10 +19,11 @@
 //   huge              a log of 32 MiB
 //   bulky BYTES       a compile with a binary of so many bytes
 //   threads N         a compile of entries that take blocks of exactly N threads
-//   spawn             starts a child that outlives it, writes its id to DIR/child, then hangs
-//   memory MIB, files MIB, children N    takes as much memory, as many bytes in DIR/files, or
-//   starts as
-//                     many children, then hangs
+//   spawn, stray      starts a child that outlives it, in its process group or a session of its
+//   own,
+//                     writes its id to DIR/child, then hangs
+//   memory MIB, hidden MIB, files MIB, children N    takes as much memory, memory in no resident
+//                     set, or bytes in DIR/files, or starts as many children, then hangs
 //   environment NAME  answers with that variable in the log or message
 //   descriptors       answers with the open file descriptors
 //   network, write PATH, read PATH    tries it, and answers with what the kernel said
@@ -35,6 +36,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,15 +91,28 @@ std::string OpenDescriptors() {
   return list;
 }
 
-void Spawn() {
+void Spawn(bool leaves_group) {
   const pid_t child = fork();
-  if (child == 0) Hang();
+  if (child == 0) {
+    if (leaves_group) setsid();
+    Hang();
+  }
   std::ofstream(g_state_dir + "/child") << child;
   Hang();
 }
 
 void TakeMemory(int mib) {
   std::vector<char> memory(static_cast<size_t>(mib) << 20, 'x');
+  Hang();
+}
+
+// In no resident set: a file in memory that is not mapped.
+void TakeHiddenMemory(int mib) {
+  const std::string text(1 << 20, 'x');
+  const int fd = memfd_create("hidden", 0);
+  for (int i = 0; i < mib; ++i) {
+    if (write(fd, text.data(), text.size()) < 0) _exit(1);
+  }
   Hang();
 }
 
@@ -178,6 +193,7 @@ Doing Do(std::string behaviour) {
   }
   if (absl::ConsumePrefix(&rest, "threads ")) doing.threads = atoi(std::string(rest).c_str());
   if (absl::ConsumePrefix(&rest, "memory ")) TakeMemory(atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "hidden ")) TakeHiddenMemory(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "files ")) TakeFiles(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "children ")) TakeChildren(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "loud ")) fprintf(stderr, "variant.cu:4: assertion\n");
@@ -203,7 +219,7 @@ Doing Do(std::string behaviour) {
   if (behaviour == "toofast") doing.sample_ns = 1e-3;
   if (behaviour == "unusable") doing.unusable = true;
   if (behaviour == "hang") Hang();
-  if (behaviour == "spawn") Spawn();
+  if (behaviour == "spawn" || behaviour == "stray") Spawn(behaviour == "stray");
   if (behaviour == "crash") {
     fprintf(stderr, "about to crash\n");
     raise(SIGSEGV);
