@@ -102,9 +102,13 @@ absl::Status SqliteStore::SetBaseline(const BaselineRow& baseline) {
   });
 }
 
-absl::StatusOr<std::vector<BaselineRow>> SqliteStore::Baselines() {
+absl::StatusOr<std::vector<BaselineRow>> SqliteStore::Baselines(uint32_t limit,
+                                                                const std::string& after_name,
+                                                                const std::string& after_kernel) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
-  return Select<BaselineRow>(*reader, {}, "baseline ORDER BY name, kernel_name");
+  return Select<BaselineRow>(
+      *reader, {}, "baseline WHERE (name, kernel_name) > (?, ?) ORDER BY name, kernel_name LIMIT ?",
+      after_name, after_kernel, limit);
 }
 
 }  // namespace tune::db

@@ -117,7 +117,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<LegRow>> ComparisonLegs(int64_t compared_id) override;
 
   absl::Status SetBaseline(const BaselineRow& baseline) override;
-  absl::StatusOr<std::vector<BaselineRow>> Baselines() override;
+  absl::StatusOr<std::vector<BaselineRow>> Baselines(uint32_t limit, const std::string& after_name,
+                                                     const std::string& after_kernel) override;
 
   absl::StatusOr<int64_t> AddToken(const TokenRow& token) override;
   absl::Status UpdateToken(const TokenRow& token) override;

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -298,7 +299,10 @@ class Store : public LargeStore, public Retention {
 
   // Replaces the baseline's row of the kernel's name. The kernel must be stored.
   virtual absl::Status SetBaseline(const BaselineRow& baseline) = 0;
-  virtual absl::StatusOr<std::vector<BaselineRow>> Baselines() = 0;
+  // At most `limit` rows by name and kernel, after those two.
+  virtual absl::StatusOr<std::vector<BaselineRow>> Baselines(
+      uint32_t limit = std::numeric_limits<uint32_t>::max(), const std::string& after_name = "",
+      const std::string& after_kernel = "") = 0;
 
   // Adds a token and returns its id. ALREADY_EXISTS if its hash is stored.
   virtual absl::StatusOr<int64_t> AddToken(const TokenRow& token) = 0;

@@ -63,7 +63,8 @@ absl::Status Set(Session& session, const BaselineFlags& flags) {
 
 absl::Status List(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListBaselinesResponse response,
-                   Call(session.Connect(Need::kRead), &v1::GateService::Stub::ListBaselines, {}));
+                   CallPages(session.Connect(Need::kRead), &v1::GateService::Stub::ListBaselines,
+                             {}, kListMax, &v1::ListBaselinesResponse::mutable_kernels));
   return PrintKernels(session, response.kernels());
 }
 

@@ -45,8 +45,8 @@ absl::StatusOr<Response> Call(const absl::StatusOr<Connection*>& connection,
   return response;
 }
 
-// The answer of a List method with `limit` items, or all if there are fewer. `items` is the
-// accessor of the response's list: &v1::ListJobsResponse::mutable_jobs.
+// The answer of a List method with `limit` items, or all if there are fewer: its pages, merged.
+// `items` is the accessor of the response's list: &v1::ListJobsResponse::mutable_jobs.
 template <typename Stub, typename Request, typename Response, typename Item>
 absl::StatusOr<Response> CallPages(const absl::StatusOr<Connection*>& connection,
                                    grpc::Status (Stub::*method)(grpc::ClientContext*,
@@ -60,7 +60,7 @@ absl::StatusOr<Response> CallPages(const absl::StatusOr<Connection*>& connection
     ASSIGN_OR_RETURN(Response page, Call(connection, method, request));
     left -= std::min(left, static_cast<uint32_t>((page.*items)()->size()));
     request.set_page_token(page.next_page_token());
-    (all.*items)()->MergeFrom(*(page.*items)());
+    all.MergeFrom(page);
   } while (left > 0 && !request.page_token().empty());
   return all;
 }

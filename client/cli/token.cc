@@ -106,7 +106,8 @@ absl::Status Create(Session& session, const TokenFlags& flags) {
 
 absl::Status List(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListTokensResponse response,
-                   Call(session.Connect(), &v1::TokenService::Stub::ListTokens, {}));
+                   CallPages(session.Connect(), &v1::TokenService::Stub::ListTokens, {}, kListMax,
+                             &v1::ListTokensResponse::mutable_tokens));
   const std::set<int64_t> not_stored(response.not_stored().begin(), response.not_stored().end());
   const auto row = [&](const v1::Token& token) -> Cells {
     return {absl::StrCat(token.id()),

@@ -3,7 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/rpc/page.h"
 #include "server/rpc/unary.h"
 #include "server/wire/nouns.h"
 
@@ -36,10 +38,17 @@ grpc::ServerUnaryReactor* TokenService::CreateToken(grpc::CallbackServerContext*
 }
 
 grpc::ServerUnaryReactor* TokenService::ListTokens(grpc::CallbackServerContext* context,
-                                                   const v1::ListTokensRequest*,
+                                                   const v1::ListTokensRequest* request,
                                                    v1::ListTokensResponse* response) {
-  for (const db::TokenRow& row : tokens_.List()) *response->add_tokens() = ToProto(row);
-  for (const int64_t id : tokens_.NotStored()) response->add_not_stored(id);
+  const absl::StatusOr<Page> page = PageOf(*request, Page::kLimitMax);
+  if (!page.ok()) return Answer(context, page.status());
+  const std::vector<db::TokenRow> rows = tokens_.List(page->limit, page->before_id);
+  const std::set<int64_t> not_stored = tokens_.NotStored();
+  for (const db::TokenRow& row : rows) {
+    *response->add_tokens() = ToProto(row);
+    if (not_stored.contains(row.id)) response->add_not_stored(row.id);
+  }
+  if (rows.size() == page->limit) response->set_next_page_token(absl::StrCat(rows.back().id));
   return Answer(context, absl::OkStatus());
 }
 

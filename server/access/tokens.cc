@@ -146,11 +146,12 @@ absl::StatusOr<NewToken> Tokens::Create(const std::string& name, db::Role role,
   return made;
 }
 
-std::vector<db::TokenRow> Tokens::List() const {
+std::vector<db::TokenRow> Tokens::List(size_t limit, int64_t before_id) const {
   std::vector<db::TokenRow> rows;
   std::lock_guard lock(mutex_);
-  rows.reserve(rows_.size());
-  for (auto row = rows_.rbegin(); row != rows_.rend(); ++row) rows.push_back(row->second);
+  for (auto row = rows_.lower_bound(before_id); row != rows_.begin() && rows.size() < limit;) {
+    rows.push_back((--row)->second);
+  }
   return rows;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -51,7 +52,9 @@ class Tokens {
   // Durable when they return. `valid`: zero for ever.
   absl::StatusOr<NewToken> Create(const std::string& name, db::Role role, absl::Duration valid,
                                   const std::string& creator);
-  std::vector<db::TokenRow> List() const;  // newest first
+  // The newest with smaller ids than `before_id`, newest first.
+  std::vector<db::TokenRow> List(size_t limit = std::numeric_limits<size_t>::max(),
+                                 int64_t before_id = std::numeric_limits<int64_t>::max()) const;
   // Revokes a token by its id, or all of a name, and returns those that this call revoked.
   // NOT_FOUND: no token whose revocation is not stored yet. Another error: all are revoked from now
   // on, and some revocations are not stored yet.

@@ -174,11 +174,22 @@ grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* 
 }
 
 grpc::ServerUnaryReactor* GateService::ListBaselines(grpc::CallbackServerContext* context,
-                                                     const v1::ListBaselinesRequest*,
+                                                     const v1::ListBaselinesRequest* request,
                                                      v1::ListBaselinesResponse* response) {
   return AnswerOn(tools_.executors.reads, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<db::BaselineRow> rows, store_.Baselines());
+    ASSIGN_OR_RETURN(const uint32_t limit, PageLimit(*request, Page::kLimitMax));
+    // The name and the kernel of the last row before the page; a kernel's name has one line.
+    const std::string& token = request->page_token();
+    const size_t line = token.rfind('\n');
+    if (!token.empty() && line == std::string::npos) return NotAPage();
+    ASSIGN_OR_RETURN(const std::vector<db::BaselineRow> rows,
+                     token.empty()
+                         ? store_.Baselines(limit)
+                         : store_.Baselines(limit, token.substr(0, line), token.substr(line + 1)));
     for (const db::BaselineRow& row : rows) *response->add_kernels() = ToProto(row);
+    if (rows.size() == limit) {
+      response->set_next_page_token(absl::StrCat(rows.back().name, "\n", rows.back().kernel_name));
+    }
     return absl::OkStatus();
   });
 }

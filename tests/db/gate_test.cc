@@ -215,5 +215,24 @@ TEST_F(GateStoreTest, ABaselineKeepsTheNewestOfEachKernel) {
   EXPECT_EQ(rows[1].label, "v2");
 }
 
+TEST_F(GateStoreTest, BaselinesComeInPagesByNameAndKernel) {
+  for (const char* name : {"b", "a"}) {
+    for (const char* kernel : {"softmax", "rope"}) {
+      ASSERT_TRUE(store_->SetBaseline({name, kernel, "old", "v1", 1}).ok());
+    }
+  }
+  std::string seen, name, kernel;
+  for (int page = 0; page < 3; ++page) {
+    const std::vector<BaselineRow> rows = store_->Baselines(2, name, kernel).value();
+    ASSERT_EQ(rows.size(), page < 2 ? 2u : 0u);
+    for (const BaselineRow& row : rows) {
+      name = row.name;
+      kernel = row.kernel_name;
+      absl::StrAppend(&seen, name, " ", kernel, "; ");
+    }
+  }
+  EXPECT_EQ(seen, "a rope; a softmax; b rope; b softmax; ");
+}
+
 }  // namespace
 }  // namespace tune::db

@@ -48,6 +48,18 @@ TEST_F(ClientsTest, AnOperatorMakesTokensAndEndsThemAtOnce) {
   EXPECT_FALSE(list.tokens(0).creator().empty());
   EXPECT_THAT(TextOf(dir_.path() + "/state/tune.db"), testing::Not(HasSubstr(made.secret())));
 
+  v1::ListTokensRequest page;
+  page.set_limit(1);
+  ASSERT_TRUE(Call(*operator_->tokens, &v1::TokenService::Stub::ListTokens, page, &list).ok());
+  EXPECT_EQ(list.tokens_size(), 1);
+  page.set_page_token(list.next_page_token());
+  ASSERT_TRUE(Call(*operator_->tokens, &v1::TokenService::Stub::ListTokens, page, &list).ok());
+  EXPECT_EQ(list.tokens_size(), 0) << "there is one token";
+  EXPECT_EQ(list.next_page_token(), "");
+  page.set_page_token("third");
+  EXPECT_EQ(Call(*operator_->tokens, &v1::TokenService::Stub::ListTokens, page, &list).error_code(),
+            StatusCode::INVALID_ARGUMENT);
+
   v1::RevokeTokenRequest revoke;
   revoke.set_name("ci");
   v1::RevokeTokenResponse revoked;

@@ -76,6 +76,10 @@ TEST_F(TokensTest, TokensThatEndedLongAgoAreRemoved) {
   EXPECT_EQ(names(), left);
   Open();
   EXPECT_EQ(names(), left) << "in the store, too";
+  ASSERT_THAT(tokens_->List(2), SizeIs(2));
+  const std::vector<db::TokenRow> last = tokens_->List(2, tokens_->List(2).back().id);
+  ASSERT_THAT(last, SizeIs(1)) << "the second page";
+  EXPECT_EQ(last[0].name, "lives");
 }
 
 TEST_F(TokensTest, ARevocationThatCouldNotBeStoredCountsAndIsStoredLater) {

@@ -278,6 +278,23 @@ TEST_F(GateServiceTest, ABaselineStandsInForTheBase) {
   request.set_baseline("no such");
   v1::GateRun run;
   EXPECT_EQ(Run(request, &run).error_code(), grpc::StatusCode::NOT_FOUND);
+
+  set.set_name("nightly");
+  ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::SetBaseline, set, &stored).ok());
+  v1::ListBaselinesRequest list;
+  list.set_limit(1);
+  for (const char* name : {"nightly", "released", ""}) {
+    v1::ListBaselinesResponse page;
+    ASSERT_TRUE(Call(*gates_, &v1::GateService::Stub::ListBaselines, list, &page).ok());
+    EXPECT_EQ(page.kernels_size() == 0 ? "" : page.kernels(0).baseline(), name);
+    EXPECT_EQ(page.next_page_token().empty(), *name == '\0');
+    list.set_page_token(page.next_page_token());
+  }
+  v1::ListBaselinesResponse page;
+  list.set_page_token("third");
+  EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::ListBaselines, list, &page).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+
   set.set_name("../up\n");
   EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::SetBaseline, set, &stored).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
