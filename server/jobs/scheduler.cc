@@ -94,13 +94,13 @@ Scheduler::Scheduler(const Options& options, db::Store& store, DeviceTurns& turn
   CountEarlier();
 }
 
-// Charges earlier jobs to their owners. This is an upper bound: an interrupted job is charged from
-// its first start to its end, including the time between its turns.
+// Charges earlier jobs to their owners, for quotas and shares. This is an upper bound: an
+// interrupted job is charged from its first start to its end, including the time between its turns.
 void Scheduler::CountEarlier() {
-  if (!options_.device_time_max_of) return;
+  if (options_.embedded) return;  // its jobs are one user's
   const absl::StatusOr<std::vector<db::JobRow>> rows = store_.ListJobs({.limit = kCountedJobs});
   if (!rows.ok()) {
-    spdlog::error("the quotas of device time begin anew: {}", rows.status().ToString());
+    spdlog::error("quotas and shares of device time begin anew: {}", rows.status().ToString());
     return;
   }
   const absl::Time now = absl::Now();

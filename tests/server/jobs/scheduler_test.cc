@@ -276,6 +276,45 @@ TEST_F(SchedulerTest, PrincipalsTakeTurnsHoweverManyJobsOneHas) {
   EXPECT_THAT(Begun(), ElementsAre("greedy0", "one", "two", "greedy1"));
 }
 
+TEST_F(SchedulerTest, APrincipalThatHadTheDeviceIsBehindAlsoAfterARestart) {
+  scheduler_->Stop();
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  ASSERT_TRUE(store_
+                  ->AddJob({.kind = db::JobKind::kBench,
+                            .state = db::JobState::kDone,
+                            .owner = "heavy",
+                            .started_unix_ms = now - 7'200'000,
+                            .finished_unix_ms = now - 3'600'000})
+                  .ok());
+  Start({});
+  EXPECT_EQ(scheduler_->queue().owners.at(0).owner, "heavy");
+  EXPECT_EQ(scheduler_->queue().owners.at(0).device_time, absl::Hours(1));
+  // The times that both have the device before the second job of the heavy one.
+  absl::Duration heavy, light;
+  std::atomic<int> heavy_begun = 0;
+  const auto submit = [&](const std::string& owner, int number, absl::Duration time,
+                          absl::Duration* sum) {
+    const auto work = Make(absl::StrCat(owner, number));
+    work->Do([&heavy_begun, owner, time, sum](JobContext&) {
+      if (owner == "heavy") ++heavy_begun;
+      const absl::Time begin = SteadyNow();
+      absl::SleepFor(time);
+      if (heavy_begun == 1) *sum += SteadyNow() - begin;
+      return JobWork::End();
+    });
+    SubmitAs(owner, work);
+  };
+  const auto first = Make("first");
+  SubmitAs("first", first);
+  ASSERT_TRUE(journal_.Await("first on cuda:0"));
+  for (int i = 0; i < 2; ++i) submit("heavy", i, absl::Milliseconds(400), &heavy);
+  for (int i = 0; i < 40; ++i) submit("light", i, absl::Milliseconds(40), &light);
+  first->LetGo();
+  EXPECT_TRUE(journal_.Await("heavy1 ended OK"));
+  scheduler_->Stop();
+  EXPECT_GT(light, 2 * heavy) << "three times as much, or as much if its time were forgotten";
+}
+
 TEST_F(SchedulerTest, AJobThatHadItsTurnMakesRoomForAnotherPrincipal) {
   scheduler_->Stop();
   Start({.turn = absl::Milliseconds(100)});
