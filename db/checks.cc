@@ -14,11 +14,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 
 namespace tune::db {
@@ -137,15 +137,16 @@ class Interrupter {
   Interrupter(Connection& connection, const Cancelled& cancelled) {
     if (!cancelled) return;
     thread_ = std::thread([this, &connection, &cancelled] {
-      std::unique_lock lock(mutex_);
-      while (!changed_.wait_for(lock, kBetween, [this] { return over_; })) {
+      MutexLock lock(mutex_);
+      while (!changed_.wait_for(lock.native(), kBetween,
+                                [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return over_; })) {
         if (cancelled()) sqlite3_interrupt(connection.handle());
       }
     });
   }
   ~Interrupter() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       over_ = true;
     }
     changed_.notify_all();
@@ -154,9 +155,9 @@ class Interrupter {
 
  private:
   static constexpr std::chrono::milliseconds kBetween{20};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool over_ = false;  // guarded by mutex_
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -14,10 +14,11 @@ constexpr int kMaxReaders = 4;
 
 absl::StatusOr<Readers::Borrowed> Readers::Borrow() {
   {
-    std::unique_lock lock(mutex_);
-    const bool free = returned_.wait_for(lock, absl::ToChronoMilliseconds(patience_), [&] {
-      return !idle_.empty() || open_count_ < kMaxReaders;
-    });
+    MutexLock lock(mutex_);
+    const bool free = returned_.wait_for(lock.native(), absl::ToChronoMilliseconds(patience_),
+                                         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                           return !idle_.empty() || open_count_ < kMaxReaders;
+                                         });
     if (!free) {
       return absl::UnavailableError(absl::StrCat("all ", kMaxReaders,
                                                  " readers of the database have been busy for ",
@@ -33,14 +34,14 @@ absl::StatusOr<Readers::Borrowed> Readers::Borrow() {
   absl::StatusOr<std::unique_ptr<Connection>> opened =
       Connection::Open(path_, Connection::Mode::kReadOnly);
   if (opened.ok()) return Borrowed(opened->release(), Return{this});
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   --open_count_;
   returned_.notify_one();
   return opened.status();
 }
 
 void Readers::TakeBack(Connection* connection) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   idle_.emplace_back(connection);
   returned_.notify_one();
 }

@@ -4,12 +4,12 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "db/statement.h"
 
 namespace tune::db {
@@ -38,10 +38,10 @@ class Readers {
 
   const std::string path_;
   const absl::Duration patience_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable returned_;
-  std::vector<std::unique_ptr<Connection>> idle_;  // under mutex_
-  int open_count_ = 0;                             // under mutex_
+  std::vector<std::unique_ptr<Connection>> idle_ ABSL_GUARDED_BY(mutex_);
+  int open_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tune::db

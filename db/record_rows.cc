@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "db/rows.h"
 #include "db/sqlite_store.h"
@@ -78,7 +79,7 @@ constexpr char kCountFirst[] =
 }  // namespace
 
 absl::StatusOr<int64_t> SqliteStore::CountRecords(Connection& reader) {
-  std::lock_guard lock(count_mutex_);
+  MutexLock lock(count_mutex_);
   ASSIGN_OR_RETURN(const int64_t newest,
                    reader.QueryInteger("SELECT coalesce(max(id), 0) FROM record"));
   if (newest < counted_to_) counted_ = counted_to_ = 0;  // an operator removed some

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "db/checks.h"
 #include "db/readers.h"
 #include "db/store.h"
@@ -135,10 +135,9 @@ class SqliteStore : public Store {
   // Counts the current records. Visits only those that are new since the last count.
   absl::StatusOr<int64_t> CountRecords(Connection& reader);
 
-  std::mutex count_mutex_;
-  // Guarded by count_mutex_.
-  int64_t counted_ = 0;
-  int64_t counted_to_ = 0;  // the record with this id
+  Mutex count_mutex_;
+  int64_t counted_ ABSL_GUARDED_BY(count_mutex_) = 0;
+  int64_t counted_to_ ABSL_GUARDED_BY(count_mutex_) = 0;  // the record with this id
   // Destroyed from the last to the first: readers close before the writer's last checkpoint, and
   // the lock goes when nothing has the file open.
   const std::unique_ptr<FileLock> lock_;

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "db/store.h"
 
 namespace tune::db {
@@ -18,11 +18,11 @@ namespace tune::db {
 class Unreadable {
  public:
   void Note(const std::string& table, int64_t id, const std::string& why) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (rows_.size() < kKept) rows_.try_emplace({table, id}, why);
   }
   std::vector<UnreadableRow> rows() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     std::vector<UnreadableRow> rows;
     for (const auto& [key, why] : rows_) rows.push_back({key.first, key.second, why});
     return rows;
@@ -30,8 +30,8 @@ class Unreadable {
 
  private:
   static constexpr size_t kKept = 1000;
-  mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int64_t>, std::string> rows_;  // under mutex_
+  mutable Mutex mutex_;
+  std::map<std::pair<std::string, int64_t>, std::string> rows_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::db

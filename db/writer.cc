@@ -36,7 +36,7 @@ Writer::Writer(std::unique_ptr<Connection> connection, absl::Duration patience)
 
 Writer::~Writer() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   queued_changed_.notify_one();
@@ -49,7 +49,7 @@ absl::Status Writer::Run(Work work) {
         "the store is open to read only, as another process has it");
   }
   const auto task = std::make_shared<Task>(Task{.work = std::move(work)});
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (queued_.size() >= kMaxQueued) {
     return absl::UnavailableError(absl::StrCat(
         kMaxQueued, " writes wait for the disk already, so this one was not taken; try again"));
@@ -57,7 +57,8 @@ absl::Status Writer::Run(Work work) {
   queued_.push_back(task);
   queued_changed_.notify_one();
   const auto done = [&] { return task->done; };
-  if (batch_done_.wait_for(lock, absl::ToChronoMilliseconds(patience_), done)) return task->status;
+  if (batch_done_.wait_for(lock.native(), absl::ToChronoMilliseconds(patience_), done))
+    return task->status;
   const auto waiting = std::find(queued_.begin(), queued_.end(), task);
   if (waiting == queued_.end()) {
     return absl::DeadlineExceededError(
@@ -75,13 +76,13 @@ void Writer::Loop() {
     std::vector<TaskPtr> batch = TakeBatch();
     if (batch.empty()) {
       CheckpointWhenIdle();
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (stopping_ && queued_.empty()) return;
       continue;
     }
     RunBatch(batch);
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       for (const TaskPtr& task : batch) task->done = true;
     }
     batch_done_.notify_all();
@@ -90,12 +91,14 @@ void Writer::Loop() {
 }
 
 std::vector<Writer::TaskPtr> Writer::TakeBatch() {
-  std::unique_lock lock(mutex_);
-  auto wanted = [&] { return stopping_ || !queued_.empty(); };
+  MutexLock lock(mutex_);
+  const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !queued_.empty();
+  };
   if (log_pages_ > 0) {
-    queued_changed_.wait_for(lock, kIdle, wanted);
+    queued_changed_.wait_for(lock.native(), kIdle, wanted);
   } else {
-    queued_changed_.wait(lock, wanted);
+    queued_changed_.wait(lock.native(), wanted);
   }
   const auto end = queued_.begin() + static_cast<ptrdiff_t>(std::min(queued_.size(), kMaxBatch));
   std::vector<TaskPtr> batch(queued_.begin(), end);

@@ -6,7 +6,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "db/statement.h"
 
 namespace tune::db {
@@ -73,12 +73,12 @@ class Writer {
   int log_pages_ = 0;  // in the write-ahead log, as of the last commit
 
   const absl::Duration patience_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable queued_changed_;
   std::condition_variable batch_done_;
-  std::deque<TaskPtr> queued_;  // under mutex_, as are the tasks' `done`
-  bool stopping_ = false;       // under mutex_
-  std::thread thread_;          // last: it uses all of the above
+  std::deque<TaskPtr> queued_ ABSL_GUARDED_BY(mutex_);  // with the tasks' `done`
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace tune::db

@@ -17,7 +17,7 @@ LogWriter::LogWriter(int fd, DroppedLine dropped) : fd_(fd), dropped_line_(std::
 }
 
 void LogWriter::Write(std::string line) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (bytes_ + line.size() > kQueueBytesMax) {
     ++dropped_;
     return;
@@ -29,22 +29,23 @@ void LogWriter::Write(std::string line) {
 }
 
 bool LogWriter::Flush(absl::Duration patience) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, absl::ToChronoMilliseconds(patience),
-                           [this] { return lines_.empty() && dropped_ == 0; });
+  MutexLock lock(mutex_);
+  return changed_.wait_for(
+      lock.native(), absl::ToChronoMilliseconds(patience),
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lines_.empty() && dropped_ == 0; });
 }
 
 void LogWriter::Loop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return !lines_.empty() || dropped_ > 0; });
+    while (lines_.empty() && dropped_ == 0) changed_.wait(lock.native());
     const bool has_line = !lines_.empty();
     const uint64_t dropped = has_line ? 0 : std::exchange(dropped_, 0);
     // A line stays in the queue until it is written, and counts as waiting.
     const std::string line = has_line ? lines_.front() : dropped_line_(dropped);
-    lock.unlock();
+    lock.Unlock();
     (void)WriteOut(line);
-    lock.lock();
+    lock.Lock();
     if (has_line) {
       bytes_ -= lines_.front().size();
       lines_.pop_front();

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -39,12 +39,11 @@ class LogWriter {
   const int fd_;
   const DroppedLine dropped_line_;
   std::atomic<size_t> waiting_ = 0;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  std::deque<std::string> lines_;
-  size_t bytes_ = 0;
-  uint64_t dropped_ = 0;
+  std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tune::server

@@ -53,7 +53,7 @@ Upkeep::Upkeep(std::function<void()> again)
 
 Upkeep::~Upkeep() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -61,13 +61,16 @@ Upkeep::~Upkeep() {
 }
 
 void Upkeep::Loop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   uint64_t least = ResidentBytesOf(getpid());
-  for (int period = 1; !changed_.wait_for(lock, kPeriod, [this] { return stopping_; }); ++period) {
-    lock.unlock();
+  for (int period = 1;
+       !changed_.wait_for(lock.native(), kPeriod,
+                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
+       ++period) {
+    lock.Unlock();
     again_();
     if (period % kPeriodsOfTrim == 0) GiveFreedMemoryBack(least);
-    lock.lock();
+    lock.Lock();
   }
 }
 

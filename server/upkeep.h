@@ -6,8 +6,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -26,9 +27,9 @@ class Upkeep {
   void Loop();
 
   const std::function<void()> again_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -21,6 +21,9 @@ ONLY_IN = [
     (re.compile(r"<(cuda|nvrtc|cupti|nvml)[\w./]*>|\"(cuda|nvrtc|cupti\w*|nvml)\.h\""), "tuner/device/cuda"),
     (re.compile(r"[<\"]sqlite3\.h"), "db"),
 ]
+# Mutexes are those of base/mutex.h, which clang checks, but for locks that are only tried and for spdlog's.
+UNCHECKED_MUTEX = re.compile(r"\bstd::(shared_|recursive_|timed_)*mutex\b")
+UNCHECKED_MUTEX_IN = ("base/mutex.h", "client/libtune/answer_table.h", "client/libtune/misses.cc", "server/log.cc")
 # Devices are told apart by their profile alone (tuner/device_profile.h), never by names of targets
 # or ids. Where names are made and read, and inside a kind of device, they are known.
 DEVICE_NAME = r"""["'](?:cpu["']|cuda:|sm_)"""
@@ -183,6 +186,13 @@ def compares_devices(path, line):
     return DEVICE_COMPARISON.search(code) is not None
 
 
+def has_unchecked_mutex(path, line):
+    """Does a line of product code use a mutex that clang's thread safety analysis does not follow?"""
+    if path.parts[0] not in PRODUCT or path.suffix not in {".cc", ".h"} or str(path) in UNCHECKED_MUTEX_IN:
+        return False
+    return UNCHECKED_MUTEX.search(line.split("//")[0]) is not None
+
+
 def check_text(path, text, allowed, report):
     lines = text.split("\n")
     # A kernel to start from becomes its author's.
@@ -200,6 +210,8 @@ def check_text(path, text, allowed, report):
             check_include(path, number, line, allowed, report)
         if compares_devices(path, line):
             report(path, number, "a device told by its name; ask its profile, or `device list`")
+        if has_unchecked_mutex(path, line):
+            report(path, number, "a mutex that clang does not check; use base/mutex.h")
     if path.suffix in CODE and len(lines) > LINES + 1:
         report(path, 1, f"{len(lines)} lines; at most {LINES}")
     if path.suffix == ".cc":

@@ -89,7 +89,8 @@ absl::Status Bench::MakeCases() {
   }
   const bool neither = flags_.configs.empty() && !flags_.plain;
   for (const auto& [kernel, request] : kernels) {
-    const auto add = [&](const std::string& which) -> v1::SubmitBenchRequest& {
+    const auto add = [&, &kernel = kernel,
+                      &request = request](const std::string& which) -> v1::SubmitBenchRequest& {
       cases_.push_back({CaseName(kernel, dims, dtype, which), request});
       return cases_.back().request;
     };

@@ -11,7 +11,7 @@ WaitingNote::WaitingNote(std::string what, std::chrono::milliseconds period)
 
 WaitingNote::~WaitingNote() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     over_ = true;
   }
   changed_.notify_all();
@@ -20,8 +20,9 @@ WaitingNote::~WaitingNote() {
 
 void WaitingNote::Loop() {
   const auto begin = std::chrono::steady_clock::now();
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, period_, [this] { return over_; })) {
+  MutexLock lock(mutex_);
+  while (!changed_.wait_for(lock.native(), period_,
+                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return over_; })) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     std::fprintf(stderr, "tunectl: %s (%.0f s)\n", what_.c_str(), waited.count());
   }

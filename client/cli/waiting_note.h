@@ -5,9 +5,10 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace tune::client {
 
@@ -25,9 +26,9 @@ class WaitingNote {
 
   const std::string what_;
   const std::chrono::milliseconds period_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool over_ = false;  // guarded by mutex_
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -51,7 +51,7 @@ void Misses::Leave(Misses* misses) {
 
 Misses::~Misses() {
   {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ending_ = true;
     changed_.notify_all();
   }
@@ -62,7 +62,7 @@ void Misses::Add(const Answer& answer) {
   if (answer.dims.empty() || !home_.IsHere()) return;
   std::string key = absl::StrCat(answer.kernel, "\n", answer.dtype, "\n", answer.device, "\n",
                                  TextOf(answer.dims));
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (known_.size() >= kKnownMax || !known_.insert(std::move(key)).second) return;
   waiting_.push_back({answer.kernel, answer.dims, answer.dtype, answer.device});
   if (!telling_) StartLocked();
@@ -81,33 +81,36 @@ void Misses::StartLocked() {
 
 bool Misses::Wait(std::chrono::milliseconds time) {
   if (!home_.IsHere()) return true;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!waiting_.empty() && !telling_) StartLocked();
   hurry_ = true;
   changed_.notify_all();
-  const bool told = changed_.wait_for(lock, time, [&] { return !telling_; });
+  const bool told = changed_.wait_for(
+      lock.native(), time, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !telling_; });
   hurry_ = false;
   return told && waiting_.empty();
 }
 
 const char* Misses::Note(size_t index) const {
   if (!home_.IsHere()) return nullptr;
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return index < notes_.size() ? notes_[index].c_str() : nullptr;
 }
 
 void Misses::TellAll(const Background& background) {
-  std::unique_lock lock(mutex_);
-  const absl::Cleanup told = [this] {  // before the lock is given back
+  MutexLock lock(mutex_);
+  // Runs before the lock is released.
+  const absl::Cleanup told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     telling_ = false;
     changed_.notify_all();
   };
-  changed_.wait_for(lock, kCollect, [&] { return hurry_ || ending_; });
+  changed_.wait_for(lock.native(), kCollect,
+                    [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return hurry_ || ending_; });
   while (!waiting_.empty() && !ending_) {
     const std::vector<Miss> batch = TakeBatchLocked();
-    lock.unlock();
+    lock.Unlock();
     std::vector<std::string> notes = TellQuietly(batch, background.end_fd());
-    lock.lock();
+    lock.Lock();
     NoteLocked(std::move(notes));
   }
 }

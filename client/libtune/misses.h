@@ -9,11 +9,11 @@
 #include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/mutex.h"
 #include "client/libtune/background.h"
 #include "client/libtune/environment.h"
 #include "client/libtune/resolve.h"
@@ -46,28 +46,27 @@ class Misses {
       : address_(std::move(address)), environment_(std::move(environment)) {}
   ~Misses();
   static void Leave(Misses* misses);
-  void StartLocked();
+  void StartLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellAll(const Background& background);
-  std::vector<Miss> TakeBatchLocked();
+  std::vector<Miss> TakeBatchLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns no notes if there is no memory.
   std::vector<std::string> TellQuietly(const std::vector<Miss>& batch, int end_fd) const noexcept;
-  void NoteLocked(std::vector<std::string> notes) noexcept;
+  void NoteLocked(std::vector<std::string> notes) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A sentence of each, or one of all.
   std::vector<std::string> Tell(const std::vector<Miss>& batch, int end_fd) const;
 
   const HomeProcess home_;
   const std::string address_;
   const std::shared_ptr<const Environment> environment_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  absl::flat_hash_set<std::string> known_;
-  std::deque<Miss> waiting_;
-  std::deque<std::string> notes_;
-  bool telling_ = false;  // the thread is there
-  bool hurry_ = false;    // somebody waits
-  bool ending_ = false;
-  std::unique_ptr<Background> background_;
+  absl::flat_hash_set<std::string> known_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Miss> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> notes_ ABSL_GUARDED_BY(mutex_);
+  bool telling_ ABSL_GUARDED_BY(mutex_) = false;  // the thread is there
+  bool hurry_ ABSL_GUARDED_BY(mutex_) = false;    // somebody waits
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Background> background_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::library

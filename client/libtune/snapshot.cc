@@ -160,7 +160,9 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
     records[kernel].push_back(std::move(record));
   }
   for (auto& [kernel, of_kernel] : records) {
-    kernels_[kernel].records.Get([&] { return IndexedRecords(kernel, std::move(of_kernel)); });
+    kernels_[kernel].records.Get([this, &kernel = kernel, &of_kernel = of_kernel] {
+      return IndexedRecords(kernel, std::move(of_kernel));
+    });
   }
   std::map<std::string, std::vector<Grid>> grids;
   const Json none;
@@ -171,7 +173,7 @@ absl::Status Snapshot::ReadWhole(const Json& json) {
     if (grid.ok()) grids[lookup::KernelOfGrid(one)].push_back(*std::move(grid));
   }
   for (auto& [kernel, of_kernel] : grids) {
-    kernels_[kernel].grids.Get([&] { return std::move(of_kernel); });
+    kernels_[kernel].grids.Get([&of_kernel = of_kernel] { return std::move(of_kernel); });
   }
   return absl::OkStatus();
 }

@@ -120,7 +120,7 @@ void Watch::Leave(Watch* watch) {
 
 Watch::Found Watch::Newest() const {
   if (!home_.IsHere()) return {};
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return found_;
 }
 
@@ -134,10 +134,10 @@ void Watch::LookQuietly(double fresh_seconds, int end_fd) noexcept {
 
 void Watch::Look(double fresh_seconds, int end_fd) {
   if (!home_.IsHere()) return;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const std::shared_ptr<const JobClient> client = client_;
   const std::shared_ptr<const JobClient> held = found_.newest;
-  lock.unlock();
+  lock.Unlock();
   const std::string& known = (held != nullptr ? held : client)->digest();
   Found found{.newest = client->NewerThan(known, fresh_seconds, end_fd)};
   // Without a newer snapshot, there may still be newer questions for the one found before.
@@ -147,16 +147,16 @@ void Watch::Look(double fresh_seconds, int end_fd) {
   std::optional<std::vector<Better>> better = Compare(*client, *found.newest, end_fd);
   if (!better.has_value()) return;
   found.better = *std::move(better);
-  lock.lock();
+  lock.Lock();
   // Another look, or the job, may have gone on meanwhile.
   if (client == client_ && (!is_held || held == found_.newest)) std::swap(found, found_);
-  lock.unlock();  // what was found before goes without it
+  lock.Unlock();  // what was found before goes without it
 }
 
 void Watch::Follow(std::shared_ptr<const JobClient> client) {
   if (!home_.IsHere()) return;
   Found before;
-  const std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::swap(client_, client);
   std::swap(found_, before);
 }

@@ -5,10 +5,10 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "client/libtune/background.h"
 #include "client/libtune/job_client.h"
 
@@ -49,10 +49,9 @@ class Watch {
   void LookQuietly(double fresh_seconds, int end_fd) noexcept;
 
   const HomeProcess home_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::shared_ptr<const JobClient> client_;
-  Found found_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const JobClient> client_ ABSL_GUARDED_BY(mutex_);
+  Found found_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Background> background_;  // ends first
 };
 

@@ -23,7 +23,7 @@ absl::Duration RefusedCalls::Note(const Call& call, const absl::Status& why) {
   std::string line;
   absl::Duration delay;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++counts_.calls;
     Host& host = Find(call.host, now);
     if (call.wrong_token) {
@@ -62,7 +62,7 @@ RefusedCalls::Host& RefusedCalls::Find(const std::string& name, absl::Time now) 
 }
 
 RefusedCalls::Counts RefusedCalls::counts() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return counts_;
 }
 

@@ -9,12 +9,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -45,13 +45,11 @@ class RefusedCalls {
     absl::Time logged;       // the last line
     uint64_t unlogged = 0;
   };
-  // REQUIRES: mutex_ is held.
-  Host& Find(const std::string& host, absl::Time now);
+  Host& Find(const std::string& host, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::map<std::string, Host> hosts_;
-  Counts counts_;
+  mutable Mutex mutex_;
+  std::map<std::string, Host> hosts_ ABSL_GUARDED_BY(mutex_);
+  Counts counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

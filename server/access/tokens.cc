@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(
     db::Store& store, std::function<void(std::function<void()>)> later) {
   std::unique_ptr<Tokens> tokens(new Tokens(store, std::move(later)));
   ASSIGN_OR_RETURN(const std::vector<db::TokenRow> rows, store.ListTokens());
-  std::lock_guard lock(tokens->mutex_);
+  MutexLock lock(tokens->mutex_);
   for (const db::TokenRow& row : rows) tokens->Insert(row);
   return tokens;
 }
@@ -88,7 +88,7 @@ absl::Status Tokens::CheckRow(const std::string& hash, int64_t now,
 absl::StatusOr<Principal> Tokens::Find(absl::string_view secret) {
   const std::string hash = HashOf(secret);
   const int64_t now = absl::ToUnixMillis(absl::Now());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const db::TokenRow* found = nullptr;
   RETURN_IF_ERROR(CheckRow(hash, now, &found));
   NoteUse(rows_.at(found->id), now);
@@ -97,7 +97,7 @@ absl::StatusOr<Principal> Tokens::Find(absl::string_view secret) {
 
 absl::Status Tokens::Check(const std::string& hash) const {
   const int64_t now = absl::ToUnixMillis(absl::Now());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const db::TokenRow* found = nullptr;
   return CheckRow(hash, now, &found);
 }
@@ -119,7 +119,7 @@ absl::StatusOr<NewToken> Tokens::Create(const std::string& name, db::Role role,
   if (valid < absl::ZeroDuration() || valid > kValidMax) {
     return absl::InvalidArgumentError("a token is valid for 1 second to 10 years, or for ever");
   }
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   for (const db::TokenRow& row : List()) {
     if (row.name == name && row.role != role && IsLive(row, absl::ToUnixMillis(absl::Now()))) {
       return absl::AlreadyExistsError(absl::StrCat(name, " has a token as ", ToText(row.role),
@@ -141,14 +141,14 @@ absl::StatusOr<NewToken> Tokens::Create(const std::string& name, db::Role role,
               .created_unix_ms = absl::ToUnixMillis(now)};
   if (valid > absl::ZeroDuration()) made.row.expires_unix_ms = absl::ToUnixMillis(now + valid);
   ASSIGN_OR_RETURN(made.row.id, store_.AddToken(made.row));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Insert(made.row);
   return made;
 }
 
 std::vector<db::TokenRow> Tokens::List(size_t limit, int64_t before_id) const {
   std::vector<db::TokenRow> rows;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto row = rows_.lower_bound(before_id); row != rows_.begin() && rows.size() < limit;) {
     rows.push_back((--row)->second);
   }
@@ -156,11 +156,11 @@ std::vector<db::TokenRow> Tokens::List(size_t limit, int64_t before_id) const {
 }
 
 absl::StatusOr<std::vector<db::TokenRow>> Tokens::Revoke(int64_t id, const std::string& name) {
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   const int64_t now = absl::ToUnixMillis(absl::Now());
   std::vector<db::TokenRow> revoked;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (auto& [number, row] : rows_) {
       const bool meant = id != 0 ? number == id : row.name == name;
       if (!meant || (row.revoked_unix_ms != 0 && !not_stored_.contains(number))) continue;
@@ -187,7 +187,7 @@ absl::Status Tokens::StoreRevoked(const std::vector<db::TokenRow>& rows) {
   for (const db::TokenRow& row : rows) {
     const absl::Status stored = store_.UpdateToken(row);
     if (!absl::IsNotFound(stored)) first.Update(stored);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stored.ok() || absl::IsNotFound(stored)) {
       not_stored_.erase(row.id);
     } else {
@@ -199,10 +199,10 @@ absl::Status Tokens::StoreRevoked(const std::vector<db::TokenRow>& rows) {
 
 void Tokens::StoreLater() {
   if (NotStored().empty()) return;
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   std::vector<db::TokenRow> rows;
   for (const int64_t id : NotStored()) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     rows.push_back(rows_.at(id));
   }
   if (StoreRevoked(rows).ok() && !rows.empty()) {
@@ -212,7 +212,7 @@ void Tokens::StoreLater() {
 }
 
 void Tokens::RemoveEnded() {
-  std::lock_guard change(change_mutex_);
+  MutexLock change(change_mutex_);
   if (SteadyNow() < next_removal_) return;
   next_removal_ = SteadyNow() + kRemovalPeriod;
   const int64_t before = absl::ToUnixMillis(absl::Now() - kEndedKept);
@@ -227,7 +227,7 @@ void Tokens::RemoveEnded() {
                  removed.ToString());
     return;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const db::TokenRow& row : rows) {
     by_hash_.erase(row.hash);
     rows_.erase(row.id);
@@ -236,13 +236,13 @@ void Tokens::RemoveEnded() {
 }
 
 std::set<int64_t> Tokens::NotStored() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return not_stored_;
 }
 
 bool Tokens::HasOperator(const std::string& name) const {
   const int64_t now = absl::ToUnixMillis(absl::Now());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::any_of(rows_.begin(), rows_.end(), [&](const auto& numbered) {
     const db::TokenRow& row = numbered.second;
     return row.name == name && row.role == db::Role::kOperator && IsLive(row, now);

@@ -11,7 +11,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -21,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "db/store.h"
 #include "server/access/principal.h"
 
@@ -74,22 +74,22 @@ class Tokens {
   Tokens(db::Store& store, std::function<void(std::function<void()>)> later)
       : store_(store), later_(std::move(later)) {}
 
-  // REQUIRES, as the one below: mutex_ is held.
-  absl::Status CheckRow(const std::string& hash, int64_t now, const db::TokenRow** found) const;
-  void Insert(const db::TokenRow& row);
-  void NoteUse(db::TokenRow& row, int64_t now);
+  absl::Status CheckRow(const std::string& hash, int64_t now, const db::TokenRow** found) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Insert(const db::TokenRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteUse(db::TokenRow& row, int64_t now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Stores revocations; those that fail are noted as not stored. Returns the first error.
-  absl::Status StoreRevoked(const std::vector<db::TokenRow>& rows);
+  absl::Status StoreRevoked(const std::vector<db::TokenRow>& rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
 
   db::Store& store_;
   const std::function<void(std::function<void()>)> later_;
-  std::mutex change_mutex_;                         // one change at a time
-  absl::Time next_removal_ = absl::InfinitePast();  // of SteadyNow; guarded by change_mutex_
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::map<int64_t, db::TokenRow> rows_;  // by id, which grows
-  std::unordered_map<std::string, int64_t> by_hash_;
-  std::set<int64_t> not_stored_;  // revoked
+  Mutex change_mutex_;  // one change at a time
+  absl::Time next_removal_ ABSL_GUARDED_BY(change_mutex_) = absl::InfinitePast();  // of SteadyNow
+  mutable Mutex mutex_;
+  std::map<int64_t, db::TokenRow> rows_ ABSL_GUARDED_BY(mutex_);  // by id, which grows
+  std::unordered_map<std::string, int64_t> by_hash_ ABSL_GUARDED_BY(mutex_);
+  std::set<int64_t> not_stored_ ABSL_GUARDED_BY(mutex_);  // revoked
 };
 
 }  // namespace tune::server

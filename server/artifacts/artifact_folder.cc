@@ -141,7 +141,7 @@ absl::StatusOr<std::string> ArtifactFolder::Put(absl::string_view text) {
   }
   const std::string digest = DigestOf(text);
   const std::string path = FileOf(digest);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::error_code error;
   if (fs::file_size(path, error) == text.size() && !error) {
     fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // named anew

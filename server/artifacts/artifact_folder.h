@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -49,7 +49,7 @@ class ArtifactFolder {
  private:
   ArtifactFolder(std::string snapshot_dir, Use use, int64_t bytes_max);
   std::string FileOf(absl::string_view digest) const;
-  absl::Status MakeRoom(int64_t bytes);
+  absl::Status MakeRoom(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Names of the artifacts that snapshots of the folder name.
   std::set<std::string> Named() const;
 
@@ -57,7 +57,7 @@ class ArtifactFolder {
   const std::string path_;
   const Use use_;
   const int64_t bytes_max_;
-  std::mutex mutex_;  // one writer at a time
+  Mutex mutex_;  // one writer at a time
 };
 
 }  // namespace tune::server

@@ -31,7 +31,7 @@ PeerLease::PeerLease(absl::Duration silence_max)
     : silence_max_(silence_max), token_(RandomToken()) {}
 
 uint32_t PeerLease::Begin(const std::vector<std::string>& outputs) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   open_ = true;
   wanted_ = outputs;
   heard_ = SteadyNow();
@@ -43,10 +43,10 @@ uint32_t PeerLease::Begin(const std::vector<std::string>& outputs) {
 
 absl::StatusOr<PeerAnswer> PeerLease::Await(absl::Duration limit, const Cancelled& cancelled) {
   const absl::Time until = SteadyNow() + limit;
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   absl::Status over;
   while (open_ && over.ok()) {
-    changed_.wait_for(lock, kPatience);
+    changed_.wait_for(lock.native(), kPatience);
     const absl::Time now = SteadyNow();
     if (!open_) break;
     if (cancelled && cancelled()) {
@@ -67,7 +67,7 @@ absl::StatusOr<PeerAnswer> PeerLease::Await(absl::Duration limit, const Cancelle
 
 absl::Status PeerLease::Hear(const v1::AnswerPeerRequest& said) {
   if (said.lease() != token_) return absl::PermissionDeniedError("this is another client's lease");
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   // Words of a turn that is over do not keep the one after it.
   if (!open_ || said.number() != number_) return absl::OkStatus();
   heard_ = SteadyNow();
@@ -109,19 +109,19 @@ absl::Status PeerLease::Refuse(const absl::Status& why) {
 }
 
 void PeerLeases::Add(int64_t job_id, std::shared_ptr<PeerLease> lease) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   leases_[job_id] = std::move(lease);
 }
 
 void PeerLeases::Remove(int64_t job_id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   leases_.erase(job_id);
 }
 
 absl::Status PeerLeases::Hear(const v1::AnswerPeerRequest& said) {
   std::shared_ptr<PeerLease> lease;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = leases_.find(said.job_id());
     if (found != leases_.end()) lease = found->second;
   }

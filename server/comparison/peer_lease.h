@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/cancelled.h"
+#include "base/mutex.h"
 #include "tune/v1/comparison.pb.h"
 
 namespace tune::server {
@@ -46,22 +46,21 @@ class PeerLease {
   absl::Status Hear(const v1::AnswerPeerRequest& said);
 
  private:
-  // REQUIRES: mutex_ is held, the turn is open.
-  absl::Status TakePiece(const v1::PeerPiece& piece);
-  absl::Status Refuse(const absl::Status& why);
+  // REQUIRES: the turn is open.
+  absl::Status TakePiece(const v1::PeerPiece& piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const absl::Duration silence_max_;
   const std::string token_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  uint32_t number_ = 0;  // of the last turn
-  bool open_ = false;
-  std::vector<std::string> wanted_;  // the turn's outputs
-  absl::Time heard_ = absl::InfinitePast();
-  size_t output_bytes_ = 0;
-  PeerAnswer answer_;
-  std::optional<absl::Status> refused_;  // ends the turn
+  uint32_t number_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last turn
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::string> wanted_ ABSL_GUARDED_BY(mutex_);  // the turn's outputs
+  absl::Time heard_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  size_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  PeerAnswer answer_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> refused_ ABSL_GUARDED_BY(mutex_);  // ends the turn
 };
 
 // Those of all comparisons that run, by their jobs. Thread-safe.
@@ -73,8 +72,8 @@ class PeerLeases {
   absl::Status Hear(const v1::AnswerPeerRequest& said);
 
  private:
-  std::mutex mutex_;
-  std::map<int64_t, std::shared_ptr<PeerLease>> leases_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<int64_t, std::shared_ptr<PeerLease>> leases_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -16,7 +16,7 @@ absl::StatusOr<DeviceTurns::Turn> DeviceTurns::Take(const std::string& device_id
                                                     const std::string& who,
                                                     const Cancelled& cancelled,
                                                     const TellHolder& tell) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t ticket = next_ticket_++;
   std::deque<Place>& line = waiting_[device_id];
   line.push_back({ticket, who});
@@ -25,12 +25,12 @@ absl::StatusOr<DeviceTurns::Turn> DeviceTurns::Take(const std::string& device_id
     if (tell && told != line.front().ticket) {
       told = line.front().ticket;
       const std::string holder = line.front().who;
-      lock.unlock();
+      lock.Unlock();
       tell(holder);
-      lock.lock();
+      lock.Lock();
       continue;
     }
-    changed_.wait_for(lock, kPatience);
+    changed_.wait_for(lock.native(), kPatience);
     if (line.front().ticket != ticket && cancelled && cancelled()) {
       Remove(line, ticket);
       return absl::CancelledError(absl::StrCat("cancelled while waiting for device ", device_id));
@@ -41,7 +41,7 @@ absl::StatusOr<DeviceTurns::Turn> DeviceTurns::Take(const std::string& device_id
 
 std::optional<DeviceTurns::Turn> DeviceTurns::TryTake(const std::string& device_id,
                                                       const std::string& who) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::deque<Place>& line = waiting_[device_id];
   if (!line.empty()) return std::nullopt;
   const uint64_t ticket = next_ticket_++;
@@ -50,7 +50,7 @@ std::optional<DeviceTurns::Turn> DeviceTurns::TryTake(const std::string& device_
 }
 
 void DeviceTurns::Leave(const std::string& device_id, uint64_t ticket) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Remove(waiting_[device_id], ticket);
   changed_.notify_all();
 }

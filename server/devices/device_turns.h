@@ -8,12 +8,12 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "base/cancelled.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -59,11 +59,11 @@ class DeviceTurns {
   void Leave(const std::string& device_id, uint64_t ticket);
   static void Remove(std::deque<Place>& line, uint64_t ticket);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  uint64_t next_ticket_ = 0;
-  std::map<std::string, std::deque<Place>> waiting_;  // the first of each has the device
+  uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The first of each has the device.
+  std::map<std::string, std::deque<Place>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -38,7 +38,7 @@ constexpr absl::Duration kProbePatience = absl::Seconds(10);
 
 Devices::Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses)
     : workers_(workers), store_(store), when_(when), pauses_(pauses) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (when == ProbeTime::kAtOnce) StartProbe();
 }
 
@@ -53,7 +53,7 @@ void Devices::StartProbe() const {
 void Devices::Stop() {
   std::thread thread;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
     thread.swap(thread_);
@@ -67,7 +67,7 @@ void Devices::Probe() const {
     const absl::Status probed = Contained([&] { ProbeOne(*supervisor); });
     if (!probed.ok()) spdlog::error("device {}: {}", supervisor->id(), probed.ToString());
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   probed_ = true;
   changed_.notify_all();
 }
@@ -104,12 +104,12 @@ void Devices::NoteCompilers(const DeviceSupervisor& supervisor) const {
   const std::string text = absl::StrJoin(versions, ", ");
   spdlog::info("device {}: {}, {}, compilers: {}", supervisor.id(), info.name, info.target,
                text.empty() ? "none" : text);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   compilers_[supervisor.id()] = text;
 }
 
 void Devices::Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (usable || when_ == ProbeTime::kWhenAsked) {
     next_tries_.erase(supervisor.id());
   } else {
@@ -120,13 +120,13 @@ void Devices::Plan(const DeviceSupervisor& supervisor, bool usable, absl::Durati
 
 void Devices::TryAgain() const {
   const absl::Duration look_every = std::min(kLookEvery, pauses_.first);
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, absl::ToChronoMilliseconds(look_every),
+  MutexLock lock(mutex_);
+  while (!changed_.wait_for(lock.native(), absl::ToChronoMilliseconds(look_every),
                             [this] { return stopping_.load(); })) {
-    lock.unlock();
+    lock.Unlock();
     const absl::Status tried = Contained([this] { TryWhatIsDue(); });
     if (!tried.ok()) spdlog::error("devices are not tried again: {}", tried.ToString());
-    lock.lock();
+    lock.Lock();
   }
 }
 
@@ -139,7 +139,7 @@ void Devices::TryWhatIsDue() const {
     }
     std::optional<NextTry> planned;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       const auto it = next_tries_.find(supervisor->id());
       if (it != next_tries_.end()) planned = it->second;
     }
@@ -179,13 +179,13 @@ absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, ab
 }
 
 absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   StartProbe();
   while (!probed_ && !stopping_ && SteadyNow() < deadline) {
     if (cancelled && cancelled()) {
       return absl::CancelledError("cancelled while devices were being probed");
     }
-    changed_.wait_for(lock, kPatience);
+    changed_.wait_for(lock.native(), kPatience);
   }
   if (probed_) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("the daemon is stopping");
@@ -202,7 +202,7 @@ DeviceView Devices::ViewOf(const DeviceSupervisor& supervisor) const {
     if (auto walls = workers_.walls().Of(program)) view.walls.push_back(*std::move(walls));
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto it = compilers_.find(supervisor.id());
     if (it != compilers_.end()) view.compilers = it->second;
     auto next = next_tries_.find(supervisor.id());
@@ -258,7 +258,7 @@ absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time dea
 
 std::shared_ptr<const std::vector<DeviceStatus>> Devices::Known() const {
   const uint64_t now = version();  // before it looks: what is kept is at least as new
-  std::lock_guard lock(known_mutex_);
+  MutexLock lock(known_mutex_);
   if (known_ == nullptr || known_version_ != now) {
     std::vector<DeviceStatus> known;
     for (const DeviceSupervisor* device : workers_.devices()) known.push_back(device->Status());

@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "db/store.h"
 #include "server/devices/device_turns.h"
 #include "server/devices/stale_ceilings.h"
@@ -88,7 +88,7 @@ class Devices {
     absl::Duration pause;
   };
 
-  void StartProbe() const;  // REQUIRES: mutex_ is held
+  void StartProbe() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Probe() const;
   // A device's first try, in its turn. A job that has the turn opens the device itself.
   void ProbeOne(DeviceSupervisor& supervisor) const;
@@ -110,17 +110,18 @@ class Devices {
   const RetryPauses pauses_;
   mutable DeviceTurns turns_;
   std::atomic<bool> stopping_ = false;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::condition_variable changed_;
-  // Guarded by mutex_; mutable because asking for a device may be what starts the probe.
-  mutable bool probed_ = false;
-  mutable std::map<std::string, std::string> compilers_;  // by device id, as in its view
-  mutable std::map<std::string, NextTry> next_tries_;     // likewise
-  mutable std::thread thread_;
-  mutable std::mutex known_mutex_;
-  // Guarded by known_mutex_: what Known gave last, and the version it was asked at.
-  mutable std::shared_ptr<const std::vector<DeviceStatus>> known_;
-  mutable uint64_t known_version_ = 0;
+  // Mutable because asking for a device may be what starts the probe.
+  mutable bool probed_ ABSL_GUARDED_BY(mutex_) = false;
+  // By device id; compilers as in its view.
+  mutable std::map<std::string, std::string> compilers_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<std::string, NextTry> next_tries_ ABSL_GUARDED_BY(mutex_);
+  mutable std::thread thread_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex known_mutex_;
+  // The last result of Known, and the version of the devices that it is of.
+  mutable std::shared_ptr<const std::vector<DeviceStatus>> known_ ABSL_GUARDED_BY(known_mutex_);
+  mutable uint64_t known_version_ ABSL_GUARDED_BY(known_mutex_) = 0;
 };
 
 }  // namespace tune::server

@@ -14,7 +14,7 @@ absl::Time Begin(int64_t hour) { return absl::FromUnixSeconds(hour * 3600); }
 void DeviceTime::Add(const std::string& owner, absl::Time begin, absl::Time end) {
   const int64_t last = HourOf(end);
   const int64_t first = std::max(HourOf(begin), last - kHours + 1);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto& [name, hours] : owners_) {
     std::erase_if(hours, [&](const auto& hour) { return hour.first <= last - kHours; });
   }
@@ -27,7 +27,7 @@ void DeviceTime::Add(const std::string& owner, absl::Time begin, absl::Time end)
 
 absl::Duration DeviceTime::Of(const std::string& owner, absl::Time now) const {
   const int64_t oldest = HourOf(now) - kHours + 1;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   absl::Duration sum;
   const auto found = owners_.find(owner);
   if (found == owners_.end()) return sum;
@@ -39,7 +39,7 @@ absl::Duration DeviceTime::Of(const std::string& owner, absl::Time now) const {
 
 std::vector<std::string> DeviceTime::Owners(absl::Time now) const {
   std::vector<std::string> owners;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [owner, hours] : owners_) {
     if (!hours.empty() && hours.rbegin()->first > HourOf(now) - kHours) owners.push_back(owner);
   }

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -27,8 +27,8 @@ class DeviceTime {
  private:
   using Hours = std::map<int64_t, absl::Duration>;  // by their number since 1970
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Hours> owners_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Hours> owners_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -7,13 +7,13 @@
 namespace tune::server {
 
 void Feed::Touch() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++version_;
 }
 
 void Feed::AddStep(Step step) {
   const size_t bytes = step->ByteSizeLong();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   steps_.push_back({std::move(step), bytes});
   step_bytes_ += bytes;
   while (steps_.size() > kStepsKept || (steps_.size() > 1 && step_bytes_ > kStepBytesKept)) {
@@ -25,13 +25,13 @@ void Feed::AddStep(Step step) {
 }
 
 void Feed::AddResult(Step result) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   results_.push_back(std::move(result));
   ++version_;
 }
 
 void Feed::End(const absl::Status& status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended_) return;
   ended_ = true;
   status_ = status;
@@ -39,12 +39,12 @@ void Feed::End(const absl::Status& status) {
 }
 
 std::vector<Feed::Step> Feed::results() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return results_;
 }
 
 std::optional<Feed::News> Feed::ReadSince(Cursor& cursor) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (cursor.version == version_) return std::nullopt;
   News news{.ended = ended_, .status = status_};
   const uint64_t missing = step_count_ - cursor.next_step;

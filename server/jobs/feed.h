@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "google/protobuf/message.h"
 
 namespace tune::server {
@@ -50,9 +50,8 @@ class Feed {
   std::optional<News> ReadSince(Cursor& cursor) const;
 
  private:
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  uint64_t version_ = 1;
+  mutable Mutex mutex_;
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
   struct Kept {
     Step step;
     size_t bytes = 0;

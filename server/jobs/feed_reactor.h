@@ -15,11 +15,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/contained.h"
+#include "base/mutex.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/jobs/feed.h"
 #include "server/jobs/watch_ticker.h"
@@ -39,6 +39,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   // Lives until gRPC and the holders of the pointer are done with it.
   static std::shared_ptr<FeedReactor> Make(WatchTicker& ticker) {
     std::shared_ptr<FeedReactor> reactor(new FeedReactor(ticker));
+    MutexLock lock(reactor->mutex_);
     reactor->self_ = reactor;
     return reactor;
   }
@@ -47,7 +48,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   void Follow(int64_t job_id, std::shared_ptr<Feed> feed, MakeEvents make) {
     std::shared_ptr<FeedReactor> self;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (ending_ || done_) return;
       job_id_ = job_id;
       feed_ = std::move(feed);
@@ -60,7 +61,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   // Ends the call now, or when the write in flight is done.
   void End(grpc::Status status) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (!ending_) end_status_ = std::move(status);
       ending_ = true;
       waiting_.clear();
@@ -72,22 +73,22 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   }
   // True once the client has left or the call was refused: further events are dropped.
   bool over() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return ending_;
   }
   // Sets the principal whose share of the watches this uses; call before Follow. Without a claim it
   // is a plain watcher of no principal.
   void Claim(WatchClaim claim) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     claim_ = std::move(claim);
   }
 
   int64_t job_id() const override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return job_id_;
   }
   WatchClaim claim() const override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return claim_;
   }
   void Tick() override {
@@ -101,7 +102,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   // Still sends what was read from the feed.
   void Close() override {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (!ending_) {
         end_status_ = grpc::Status(grpc::StatusCode::UNAVAILABLE,
                                    "the daemon is stopping; the job goes on when it starts again");
@@ -113,7 +114,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
 
   void OnWriteDone(bool ok) override {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       writing_ = false;
       if (!ok) {
         ending_ = true;
@@ -126,7 +127,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   void OnDone() override {
     std::shared_ptr<FeedReactor> self;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       done_ = true;
       self = std::move(self_);
       feed_ = nullptr;
@@ -143,14 +144,14 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
     if (!added.ok()) End(ToGrpc(added));
     bool done = false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       done = done_;
     }
     if (done) ticker_.Remove(this);  // the client left meanwhile
   }
   // Makes messages of what is new. Nothing while the last ones are on their way.
   void ReadFeed() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (writing_ || ending_ || feed_ == nullptr) return;
     const std::optional<Feed::News> news = feed_->ReadSince(cursor_);
     if (!news) return;
@@ -162,7 +163,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
   absl::Status CheckStanding() const {
     Standing standing;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (ending_) return absl::OkStatus();
       standing = standing_;
     }
@@ -173,7 +174,7 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
     bool write = false;
     grpc::Status status;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (writing_ || finished_) return;
       if (!waiting_.empty()) {
         event_ = std::move(waiting_.front());
@@ -195,21 +196,20 @@ class FeedReactor : public grpc::ServerWriteReactor<Event>, public WatchTicker::
 
   WatchTicker& ticker_;
   Event event_;  // in flight while writing_
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  WatchClaim claim_;
-  int64_t job_id_ = 0;
-  std::shared_ptr<Feed> feed_;
-  Feed::Cursor cursor_;
-  MakeEvents make_;
-  std::deque<Event> waiting_;  // of one reading
-  Standing standing_;
-  bool writing_ = false;
-  bool ending_ = false;    // nothing more is read from the feed
-  bool finished_ = false;  // Finish was called
-  bool done_ = false;      // OnDone was called
-  grpc::Status end_status_;
-  std::shared_ptr<FeedReactor> self_;  // until OnDone
+  mutable Mutex mutex_;
+  WatchClaim claim_ ABSL_GUARDED_BY(mutex_);
+  int64_t job_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<Feed> feed_ ABSL_GUARDED_BY(mutex_);
+  Feed::Cursor cursor_ ABSL_GUARDED_BY(mutex_);
+  MakeEvents make_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Event> waiting_ ABSL_GUARDED_BY(mutex_);  // of one reading
+  Standing standing_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;    // nothing more is read from the feed
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;      // OnDone was called
+  grpc::Status end_status_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<FeedReactor> self_ ABSL_GUARDED_BY(mutex_);  // until OnDone
 };
 
 }  // namespace tune::server

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/cancelled.h"
+#include "base/mutex.h"
 #include "db/job.h"
 #include "server/jobs/feed.h"
 #include "server/supervision/compile_pool.h"
@@ -96,12 +96,12 @@ class Job {
   std::shared_ptr<Feed> SharedFeed(const std::shared_ptr<Job>& self) { return {self, &feed_}; }
 
   JobView view() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return view_;
   }
   void Update(const std::function<void(JobView&)>& change) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       change(view_);
     }
     feed_.Touch();
@@ -125,8 +125,8 @@ class Job {
   const std::vector<std::string> devices_;
   const std::shared_ptr<JobWork> work_;
   Feed feed_;
-  mutable std::mutex mutex_;
-  JobView view_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  JobView view_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Pauses the compilers on the processors that a device measures with.

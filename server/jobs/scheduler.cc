@@ -60,13 +60,13 @@ class Scheduler::RunWatch {
               job.control.overdue = true;
               job.control.stop = true;
             }
-            std::lock_guard lock(scheduler.mutex_);
+            MutexLock lock(scheduler.mutex_);
             scheduler.MakeRoom();
           }
         }) {}
   ~RunWatch() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       over_ = true;
     }
     changed_.notify_all();
@@ -75,13 +75,14 @@ class Scheduler::RunWatch {
 
  private:
   bool IsOverWithin(std::chrono::milliseconds time) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time, [this] { return over_; });
+    MutexLock lock(mutex_);
+    return changed_.wait_for(lock.native(), time,
+                             [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return over_; });
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool over_ = false;   // guarded by mutex_
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above
 };
 
@@ -131,7 +132,7 @@ absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
 }
 
 std::shared_ptr<Job> Scheduler::Enqueue(std::shared_ptr<Job> job) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_ || live_.contains(job->id())) return nullptr;
   Charge(SteadyNow());
   EnterShares(*job);
@@ -154,10 +155,11 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
   while (true) {
     std::shared_ptr<Job> job;
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       Choice choice;
       while (!stopping_ && (choice = NextFor(device_id)).next == nullptr) {
-        if (changed_.wait_for(lock, LeftUntil(choice.look_again)) == std::cv_status::timeout) {
+        if (changed_.wait_for(lock.native(), LeftUntil(choice.look_again)) ==
+            std::cv_status::timeout) {
           TellWaiting();
         }
       }
@@ -173,7 +175,7 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
       spdlog::error("job {}: {}", job->id(), contained.ToString());
       Contained([&] { Finish(job, {.status = contained}); }).IgnoreError();
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     device.running = 0;
     device.charged = absl::InfiniteFuture();
     MakeRoom();
@@ -217,7 +219,7 @@ bool Scheduler::GoesOn(const Job& job, const JobWork::End& end) const {
   if (job.control.cancelled) return false;
   if (end.interrupted && job.work().resumable()) return true;
   if (end.status.ok() || job.control.overdue || options_.embedded) return false;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stopping_ && (job.work().runs_again() || job.view().row.started_unix_ms == 0);
 }
 
@@ -236,7 +238,7 @@ absl::Status Scheduler::TrueStatus(const Job& job, const absl::Status& status) c
                                                     absl::FormatDuration(job.work().time_max()),
                                                     " and was stopped"));
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stopping_ ? absl::UnavailableError("the daemon stopped before it was done") : status;
 }
 
@@ -271,7 +273,7 @@ JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
   const absl::Duration limit = std::min(TimeFor(job), left);
   job.control.got_on = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Device& device = devices_.at(device_id);
     device.charged = begin;
     device.had_before = shares_.Had(device_id, job.owner());
@@ -289,7 +291,7 @@ JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
   absl::Time over = SteadyNow();
   // Clocks differ by a little: what was stopped for its quota has used it up.
   if (job.control.overdue && left == limit) over = std::max(over, begin + left);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Device& device = devices_.at(device_id);
   Charge(device, device_id, over);
   device.charged = absl::InfiniteFuture();
@@ -304,7 +306,7 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job, JobWork::End end) {
   });
   bool stopping = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping = stopping_;
   }
   if (stopping && options_.embedded) return;  // it is told to be interrupted
@@ -317,7 +319,7 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job, JobWork::End end) {
     spdlog::error("job {}: {}", row.id, job->view().row.message);
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!job->control.cancelled) {
       if (!stopping_) WaitAgain(*job, end.pause);
       return;
@@ -351,7 +353,7 @@ void Scheduler::Finish(const std::shared_ptr<Job>& job, const JobWork::End& end)
   row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
   if (TryEnd(ended)) return;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!stopping_) {
       unstored_.push_back(std::move(ended));
       if (!storer_.joinable()) storer_ = std::thread([this] { StoreLoop(); });
@@ -403,24 +405,25 @@ absl::Status Scheduler::StoreEnd(const Unstored& ended) {
 }
 
 void Scheduler::StoreLoop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    changed_.wait(lock, [this] { return stopping_ || !unstored_.empty(); });
-    changed_.wait_for(lock, kStoreAgain, [this] { return stopping_; });
+    while (!stopping_ && unstored_.empty()) changed_.wait(lock.native());
+    changed_.wait_for(lock.native(), kStoreAgain,
+                      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
     std::vector<Unstored> ended = std::exchange(unstored_, {});
-    lock.unlock();
+    lock.Unlock();
     std::erase_if(ended, [this](Unstored& one) { return TryEnd(one); });
-    lock.lock();
+    lock.Lock();
     std::move(ended.begin(), ended.end(), std::back_inserter(unstored_));
   }
   std::vector<Unstored> left = std::exchange(unstored_, {});
-  lock.unlock();
+  lock.Unlock();
   for (Unstored& one : left) LeaveUnstored(one);
 }
 
 void Scheduler::LeaveUnstored(Unstored& ended) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     live_.erase(ended.row.id);
   }
   const absl::Status status = absl::UnavailableError(
@@ -442,7 +445,7 @@ void Scheduler::Forget(Job& job, const db::JobRow& row, const absl::Status& stat
   const absl::Status given = GiveResult(job, status);
   std::shared_ptr<Job> kept;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (auto it = live_.find(row.id); it != live_.end()) {
       Charge(SteadyNow());
       LeaveShares(job);
@@ -459,7 +462,7 @@ absl::StatusOr<JobView> Scheduler::Cancel(int64_t id, absl::Time deadline) {
   std::shared_ptr<Job> job;
   bool waiting = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto it = live_.find(id);
     if (it == live_.end()) {
       return WithReason(absl::NotFoundError(absl::StrCat("no job ", id, " waits or runs here")),
@@ -474,9 +477,11 @@ absl::StatusOr<JobView> Scheduler::Cancel(int64_t id, absl::Time deadline) {
     }
   }
   if (waiting) RETURN_IF_ERROR(CancelWaiting(job));
-  std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, LeftUntil(deadline),
-                         [&] { return stopping_ || !live_.contains(id); })) {
+  MutexLock lock(mutex_);
+  if (!changed_.wait_for(lock.native(), LeftUntil(deadline),
+                         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                           return stopping_ || !live_.contains(id);
+                         })) {
     return absl::DeadlineExceededError(absl::StrCat("job ", id, " is still stopping"));
   }
   return job->view();
@@ -493,13 +498,13 @@ absl::Status Scheduler::CancelWaiting(const std::shared_ptr<Job>& job) {
     Forget(*job, row, absl::CancelledError(row.message));
     return stored;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   WaitAgain(*job);
   return stored;
 }
 
 void Scheduler::BeginCancel(int64_t id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = live_.find(id);
   if (it == live_.end()) return;
   it->second.job->control.cancelled = true;
@@ -507,13 +512,13 @@ void Scheduler::BeginCancel(int64_t id) {
 }
 
 std::shared_ptr<Job> Scheduler::Find(int64_t id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = live_.find(id);
   return it == live_.end() ? nullptr : it->second.job;
 }
 
 void Scheduler::BeginStop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
   changed_.notify_all();
   for (auto& [id, entry] : live_) entry.job->control.stop = true;
@@ -523,7 +528,7 @@ void Scheduler::Stop() {
   BeginStop();
   std::vector<std::thread> threads;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (auto& [id, device] : devices_) threads.push_back(std::move(device.thread));
     threads.push_back(std::move(storer_));
   }
@@ -532,7 +537,7 @@ void Scheduler::Stop() {
   }
   std::map<int64_t, Entry> left;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     left.swap(live_);
   }
   // Who waits for a job that never ran is told; the next start of the daemon ends its row.

@@ -15,7 +15,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "db/store.h"
 #include "server/devices/device_turns.h"
 #include "server/jobs/device_shares.h"
@@ -165,20 +165,19 @@ class Scheduler {
     absl::Time look_again = absl::InfiniteFuture();
   };
   // Chooses the device's next job. Each job is asked once whether it can run, so that a device
-  // which becomes usable during the choice is never taken for one that nobody waits for. REQUIRES:
-  // mutex_ is held.
-  Choice NextFor(const std::string& device_id);
+  // which becomes usable during the choice is never taken for one that nobody waits for.
+  Choice NextFor(const std::string& device_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool IsFor(const Job& job, const std::string& device_id);
   static bool MayRunOn(const Job& job, const std::string& device_id);
   // Why it can run on none of its devices for now; empty: it can. Of the first of them.
   static std::string WhyNowhere(const Job& job);
-  // Enters or leaves the shares of the devices that a job may run on. REQUIRES: mutex_ is held.
-  void EnterShares(const Job& job);
-  void LeaveShares(const Job& job);
-  // Adds to its owner's time what the job on each device has had since the last charge. REQUIRES:
-  // mutex_ is held.
-  void Charge(absl::Time now);
-  void Charge(Device& device, const std::string& device_id, absl::Time now);
+  // Enters or leaves the shares of the devices that a job may run on.
+  void EnterShares(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveShares(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds to its owner's time what the job on each device has had since the last charge.
+  void Charge(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Charge(Device& device, const std::string& device_id, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunOne(const std::shared_ptr<Job>& job, const std::string& device_id);
   // Stores that the job runs; a job of which that is not stored stays queued.
   absl::Status Begin(Job& job, const std::string& device_id);
@@ -217,18 +216,20 @@ class Scheduler {
   // Has the work give out its result; returns the status that ends the calls of those who follow.
   static absl::Status GiveResult(Job& job, const absl::Status& status);
   absl::Status CancelWaiting(const std::shared_ptr<Job>& job);
-  // It waits for its turn as if nothing had been asked of it. REQUIRES: mutex_ is held.
-  void WaitAgain(Job& job, absl::Duration pause = absl::ZeroDuration());
-  // Says to each that waits who is ahead of it. REQUIRES: mutex_ is held.
-  void TellWaiting();
-  // Asks jobs to yield that are to. REQUIRES: mutex_ is held.
-  void MakeRoom();
+  // It waits for its turn as if nothing had been asked of it.
+  void WaitAgain(Job& job, absl::Duration pause = absl::ZeroDuration())
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Says to each that waits who is ahead of it.
+  void TellWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks jobs to yield that are to.
+  void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The jobs that wait and do not pause, in the order in which they will run if all take equally
-  // long. REQUIRES: mutex_ is held.
-  std::vector<const Entry*> Waiting() const;
-  bool IsFree(const std::string& device_id) const;
+  // long.
+  std::vector<const Entry*> Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsFree(const std::string& device_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The job that has the device, if it is to yield it to one that waits; else null.
-  Job* WhoYields(const std::string& device_id, const Job& waiting) const;
+  Job* WhoYields(const std::string& device_id, const Job& waiting) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   db::Store& store_;
@@ -238,17 +239,17 @@ class Scheduler {
   DeviceTime device_time_;  // thread-safe
   const int64_t started_unix_ms_ = absl::ToUnixMillis(absl::Now());
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  std::map<int64_t, Entry> live_;
-  std::map<std::string, Device> devices_;  // nodes stay where they are
-  uint64_t next_number_ = 0;
-  Place::Places places_;
-  DeviceShares shares_{options_.turn, device_time_};
-  std::vector<Unstored> unstored_;
-  std::thread storer_;  // runs StoreLoop; started by the first end that cannot be stored
-  bool stopping_ = false;
+  std::map<int64_t, Entry> live_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Device> devices_ ABSL_GUARDED_BY(mutex_);  // nodes stay where they are
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  Place::Places places_ ABSL_GUARDED_BY(mutex_);
+  DeviceShares shares_ ABSL_GUARDED_BY(mutex_){options_.turn, device_time_};
+  std::vector<Unstored> unstored_ ABSL_GUARDED_BY(mutex_);
+  // Runs StoreLoop; started by the first end that cannot be stored.
+  std::thread storer_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tune::server

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "server/jobs/scheduler.h"
@@ -52,7 +53,7 @@ absl::Status Scheduler::CheckQuotas(const std::string& owner) const {
 
 Scheduler::Place::~Place() {
   if (scheduler_ == nullptr) return;
-  std::lock_guard lock(scheduler_->mutex_);
+  MutexLock lock(scheduler_->mutex_);
   scheduler_->places_.erase(place_);
 }
 
@@ -62,7 +63,7 @@ absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
   const bool is_operator = !options_.is_operator || options_.is_operator(owner);
   const size_t places = options_.unfinished_max + (is_operator ? options_.operator_jobs : 0);
   const size_t of_owner_max = options_.jobs_max_of ? options_.jobs_max_of(owner) : places;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_) {
     return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
   }
@@ -256,7 +257,7 @@ void Scheduler::TellWaiting() {
 }
 
 Scheduler::Counts Scheduler::counts() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Counts counts;
   for (const auto& [id, entry] : live_) ++(entry.running ? counts.running : counts.queued);
   return counts;
@@ -268,7 +269,7 @@ Scheduler::Queue Scheduler::queue() const {
   for (const std::string& owner : device_time_.Owners(now)) owners[owner];
   Queue queue;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, entry] : live_) {
       OwnerQueue& one = owners[entry.job->owner()];
       ++(entry.running ? one.running : one.waiting);

@@ -34,7 +34,7 @@ struct Held {
 
 absl::Status WatchTicker::Add(std::shared_ptr<Watcher> watcher) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!stopping_) {
       RETURN_IF_ERROR(CheckShare(*watcher));
       watchers_.push_back(std::move(watcher));
@@ -80,7 +80,7 @@ absl::Status WatchTicker::CheckShare(const Watcher& watcher) const {
 }
 
 size_t WatchTicker::watchers() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return static_cast<size_t>(
       std::count_if(watchers_.begin(), watchers_.end(),
                     [](const auto& watcher) { return IsBounded(watcher->claim()); }));
@@ -88,7 +88,7 @@ size_t WatchTicker::watchers() const {
 
 void WatchTicker::Remove(const Watcher* watcher) {
   std::shared_ptr<Watcher> removed;  // destroyed outside the lock
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto it = std::find_if(watchers_.begin(), watchers_.end(),
                          [&](const auto& other) { return other.get() == watcher; });
   if (it == watchers_.end()) return;
@@ -97,7 +97,7 @@ void WatchTicker::Remove(const Watcher* watcher) {
 }
 
 void WatchTicker::Poke() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   poked_ = true;
   changed_.notify_all();
 }
@@ -106,7 +106,7 @@ void WatchTicker::Stop() {
   std::thread thread;
   std::vector<std::shared_ptr<Watcher>> watchers;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     thread.swap(thread_);
     watchers.swap(watchers_);
@@ -129,10 +129,11 @@ void WatchTicker::Loop() {
   while (true) {
     std::vector<std::shared_ptr<Watcher>> watchers;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || !watchers_.empty(); });
-      changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.period),
-                        [this] { return stopping_ || poked_; });
+      MutexLock lock(mutex_);
+      while (!stopping_ && watchers_.empty()) changed_.wait(lock.native());
+      changed_.wait_for(lock.native(), absl::ToChronoMilliseconds(options_.period),
+                        [this]()
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || poked_; });
       if (stopping_) return;
       poked_ = false;
       watchers = watchers_;

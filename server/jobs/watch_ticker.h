@@ -10,13 +10,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/supervision/limits.h"
 
 namespace tune::server {
@@ -69,17 +69,15 @@ class WatchTicker {
   void Loop();
   // An exception of one watcher is not the others'.
   static absl::Status Tick(Watcher& watcher);
-  // REQUIRES: mutex_ is held.
-  absl::Status CheckShare(const Watcher& watcher) const;
+  absl::Status CheckShare(const Watcher& watcher) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  std::vector<std::shared_ptr<Watcher>> watchers_;
-  bool poked_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::vector<std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool poked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -77,7 +77,7 @@ CheckFindings::Finding* CheckFindings::Find(const std::string& key) {
 
 void CheckFindings::AddAt(const std::string& where, const std::string& message,
                           v1::CheckSeverity severity) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (severity == v1::CHECK_SEVERITY_ERROR) ++errors_;
   const std::string key = absl::StrCat(where, " ", message);
   if (Find(key) != nullptr || findings_.size() == kFindingsMax) return;
@@ -91,7 +91,7 @@ void CheckFindings::AddAt(const std::string& where, const std::string& message,
 
 void CheckFindings::AddCompile(const std::string& target, const std::string& variant,
                                const std::string& message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++errors_;
   const std::string key = KeyOf(target, message);
   const std::string compiler = CompilerOf(target);
@@ -120,7 +120,7 @@ void CheckFindings::AddCompile(const std::string& target, const std::string& var
 }
 
 uint64_t CheckFindings::errors() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return errors_;
 }
 
@@ -143,7 +143,7 @@ std::string CheckFindings::WhereOf(const Finding& finding) {
 }
 
 void CheckFindings::Write(v1::CheckKernelResponse& response) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const Finding& finding : findings_) {
     v1::CheckFinding* proto = response.add_findings();
     proto->set_where(Utf8(WhereOf(finding)));

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "tune/v1/catalogue.pb.h"
 
 namespace tune::server {
@@ -43,12 +43,12 @@ class CheckFindings {
     uint64_t variants_of_target = 0;
   };
 
-  Finding* Find(const std::string& key);
+  Finding* Find(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static std::string WhereOf(const Finding& finding);
 
-  mutable std::mutex mutex_;
-  std::vector<Finding> findings_;
-  uint64_t errors_ = 0;
+  mutable Mutex mutex_;
+  std::vector<Finding> findings_ ABSL_GUARDED_BY(mutex_);
+  uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tune::server

@@ -56,12 +56,12 @@ v1::Kernel KernelService::Describe(const Kernel& kernel, const Cancelled& cancel
   const std::set<std::string> targets = TargetsShown();
   const std::string key = absl::StrCat(kernel.spec().name, " ", absl::StrJoin(targets, " "));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (auto it = described_.find(key); it != described_.end()) return it->second;
   }
   v1::Kernel described = ToProto(kernel, targets, {}, "", solver_, cancelled);
   if (cancelled()) return described;  // spaces may be missing
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return described_.emplace(key, std::move(described)).first->second;
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "server/access/principals.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
@@ -64,8 +64,8 @@ class KernelService : public v1::KernelService::CallbackService {
   const Principals* const principals_;
   Executor checks_{/*threads_max=*/8, /*queue_max=*/32, Executor::Priority::kNormal,
                    /*threads_per_principal=*/2};
-  std::mutex mutex_;
-  std::map<std::string, v1::Kernel> described_;  // by name and targets; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, v1::Kernel> described_ ABSL_GUARDED_BY(mutex_);  // by name and targets
 };
 
 }  // namespace tune::server

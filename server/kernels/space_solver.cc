@@ -59,8 +59,10 @@ absl::Status SpaceSolver::Run(Work work, const Cancelled& cancelled, Caller call
 
 absl::Status SpaceSolver::RunSmall(Work work, const Cancelled& stopped) {
   {
-    std::unique_lock lock(mutex_);
-    while (!small_ended_.wait_for(lock, kPatience, [this] { return small_ < kSmallAtOnce; })) {
+    MutexLock lock(mutex_);
+    while (!small_ended_.wait_for(
+        lock.native(), kPatience,
+        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return small_ < kSmallAtOnce; })) {
       if (stopped()) {
         return absl::CancelledError("cancelled while waiting for other spaces to be solved");
       }
@@ -69,7 +71,7 @@ absl::Status SpaceSolver::RunSmall(Work work, const Cancelled& stopped) {
   }
   const absl::Cleanup end = [this] {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       --small_;
     }
     small_ended_.notify_one();

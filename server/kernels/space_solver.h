@@ -7,13 +7,13 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <mutex>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/cancelled.h"
+#include "base/mutex.h"
 #include "server/rpc/executor.h"
 #include "tuner/kernel/kernel.h"
 
@@ -62,9 +62,9 @@ class SpaceSolver {
 
   const absl::Duration turn_max_;
   std::atomic<int> calls_ = 0;  // that wait for the thread, or have it
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable small_ended_;
-  int small_ = 0;  // efforts under way; guarded by mutex_
+  int small_ ABSL_GUARDED_BY(mutex_) = 0;  // efforts under way
   Executor executor_{/*threads_max=*/1, /*queue_max=*/1024, Executor::Priority::kLow};
 };
 

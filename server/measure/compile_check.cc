@@ -2,10 +2,10 @@
 #include "server/measure/compile_check.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/measure/compile_set.h"
 
@@ -31,7 +31,7 @@ class Tally {
   explicit Tally(const CompileHooks& hooks) : hooks_(hooks) {}
 
   void Count(const std::string& variant, std::string message) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (message.size() > kMessageBytesMax) message.resize(kMessageBytesMax);
     const bool is_config = variant != kReference && variant != kChecker;
     if (!message.empty()) {
@@ -42,15 +42,15 @@ class Tally {
     if (is_config) hooks_.progress(++done_);
   }
   uint64_t well() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return well_;
   }
 
  private:
   const CompileHooks& hooks_;
-  std::mutex mutex_;
-  uint64_t well_ = 0;  // guarded by mutex_, as is done_
-  uint64_t done_ = 0;
+  Mutex mutex_;
+  uint64_t well_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

@@ -13,12 +13,12 @@ constexpr std::chrono::milliseconds kPatience(20);
 
 void CompileSet::Add(const ProgramPlan& program, Take take) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++unfinished_;
   }
   compilers_.Submit(this, program,
                     [this, take = std::move(take)](absl::StatusOr<CompileResult> result) {
-                      std::lock_guard lock(mutex_);
+                      MutexLock lock(mutex_);
                       --unfinished_;
                       if (result.ok())
                         bytes_ += static_cast<int64_t>(result->artifact.binary.size());
@@ -40,9 +40,10 @@ void CompileSet::Add(ProgramPlan& plan, CompileResult& result) {
 }
 
 absl::Status CompileSet::Await(const Cancelled& cancelled, size_t left) {
-  std::unique_lock lock(mutex_);
-  while (
-      !changed_.wait_for(lock, kPatience, [&] { return unfinished_ <= left || !failure_.ok(); })) {
+  MutexLock lock(mutex_);
+  while (!changed_.wait_for(lock.native(), kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return unfinished_ <= left || !failure_.ok();
+  })) {
     if (cancelled && cancelled()) return absl::CancelledError("cancelled while compiling");
   }
   return failure_;

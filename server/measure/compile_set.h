@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "server/supervision/compilers.h"
 
 namespace tune::server {
@@ -45,12 +45,11 @@ class CompileSet {
  private:
   const Compilers& compilers_;
   const BinaryLimit limit_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  size_t unfinished_ = 0;
-  int64_t bytes_ = 0;
-  absl::Status failure_;
+  size_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The program that a compiled plan is.

@@ -119,12 +119,12 @@ void AppraisingExecutor::Appraise(Trial& trial) const {
 }
 
 void AppraisingExecutor::SetCeilings(const std::vector<Ceiling>& ceilings) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   roof_ = RoofFor(problem_, ceilings, l2_bytes_);
 }
 
 Roof AppraisingExecutor::roof() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return roof_;
 }
 
@@ -193,14 +193,14 @@ void RememberingExecutor::Remember(const std::string& work, Trial trial) {
 }
 
 void AlternatingExecutor::Compile(const AttemptPtr& attempt, Done done) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   waiting_.push_back({attempt, std::move(done)});
 }
 
 void AlternatingExecutor::Release() {
   std::vector<Waiting> batch;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (unfinished_ > 0) return;
     batch = std::exchange(waiting_, {});
     compiling_ = unfinished_ = batch.size();
@@ -218,7 +218,7 @@ void AlternatingExecutor::OnCompiled(size_t place, const Waiting& one, const abs
   const bool runs = status.ok() && one.attempt->trial.outcome == Outcome::kOk;
   std::vector<Done> compiled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (runs) {
       compiled_[place] = one.done;
     } else {
@@ -237,13 +237,13 @@ absl::Status AlternatingExecutor::Measure(Attempt& attempt) {
     ASSIGN_OR_RETURN(pause_, quiet_());
   }
   const absl::Status measured = inner_.Measure(attempt);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (--unfinished_ == 0) pause_.reset();
   return measured;
 }
 
 void AlternatingExecutor::Clear() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   waiting_.clear();
   compiled_.clear();
   compiling_ = unfinished_ = 0;

@@ -14,13 +14,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "server/measure/session.h"
 #include "server/measure/trial_executor.h"
 #include "tuner/roofline/roofline.h"
@@ -99,8 +99,8 @@ class AppraisingExecutor : public ExecutorDecorator {
   const int64_t l2_bytes_;
   const Raise raise_;
   bool has_raised_ = false;
-  mutable std::mutex mutex_;
-  Roof roof_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  Roof roof_ ABSL_GUARDED_BY(mutex_);
 };
 
 class BoundedExecutor : public ExecutorDecorator {
@@ -161,13 +161,14 @@ class AlternatingExecutor : public ExecutorDecorator {
   void OnCompiled(size_t place, const Waiting& one, const absl::Status& status);
 
   const Quiet quiet_;
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::vector<Waiting> waiting_;
-  std::vector<Done> compiled_;         // of the batch, by place, until all of it is compiled
-  size_t compiling_ = 0;               // of the batch
-  size_t unfinished_ = 0;              // of the batch: that compile, or are to be measured
-  std::optional<CompilePause> pause_;  // while the batch is measured
+  Mutex mutex_;
+  std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  // The batch's, by place, until all of it is compiled.
+  std::vector<Done> compiled_ ABSL_GUARDED_BY(mutex_);
+  size_t compiling_ ABSL_GUARDED_BY(mutex_) = 0;  // of the batch
+  size_t unfinished_ ABSL_GUARDED_BY(mutex_) =
+      0;                               // of the batch: that compile, or are to be measured
+  std::optional<CompilePause> pause_;  // while the batch is measured; of the thread that measures
 };
 
 }  // namespace tune::server

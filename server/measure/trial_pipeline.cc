@@ -27,7 +27,7 @@ TrialPipeline::TrialPipeline(TrialExecutor& executor, std::function<absl::Status
 
 void TrialPipeline::Stop() {
   {
-    Lock lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -36,7 +36,7 @@ void TrialPipeline::Stop() {
 
 absl::Status TrialPipeline::Start(const AttemptPtr& attempt) {
   {
-    Lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (!failure_.ok()) return failure_;
     if (attempt->trial.outcome != Outcome::kOk) {
       Finish(attempt->trial);
@@ -44,7 +44,7 @@ absl::Status TrialPipeline::Start(const AttemptPtr& attempt) {
     }
   }
   executor_.Compile(attempt, [this, attempt](const absl::Status& status) {
-    Lock lock(mutex_);
+    MutexLock lock(mutex_);
     OnCompiled(attempt, status);
     changed_.notify_all();
   });
@@ -67,9 +67,11 @@ void TrialPipeline::Finish(Trial trial) {
 }
 
 absl::StatusOr<std::optional<Trial>> TrialPipeline::Next(absl::Duration wait) {
-  Lock lock(mutex_);
-  changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(wait, absl::Hours(1))),
-                    [&] { return (prepared_ && !finished_.empty()) || !failure_.ok(); });
+  MutexLock lock(mutex_);
+  changed_.wait_for(lock.native(), absl::ToChronoMilliseconds(std::min(wait, absl::Hours(1))),
+                    [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                      return (prepared_ && !finished_.empty()) || !failure_.ok();
+                    });
   // Before the device is prepared, a failure may be that of one variant or of all.
   if (prepared_ && !finished_.empty()) {
     std::optional<Trial> trial = std::move(finished_.front());
@@ -81,63 +83,66 @@ absl::StatusOr<std::optional<Trial>> TrialPipeline::Next(absl::Duration wait) {
 }
 
 std::string TrialPipeline::WhatWasCutShort() const {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (measured_ == nullptr) return "";
   return absl::StrFormat("%s was still running after %.3g s", ToText(measured_->trial.config),
                          absl::ToDoubleSeconds(end_.value_or(SteadyNow()) - start_));
 }
 
 absl::Status TrialPipeline::AwaitPrepared(const Cancelled& cancelled) {
-  Lock lock(mutex_);
-  while (!changed_.wait_for(lock, kPatience, [&] { return prepared_ || !failure_.ok(); })) {
+  MutexLock lock(mutex_);
+  while (!changed_.wait_for(lock.native(), kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return prepared_ || !failure_.ok();
+  })) {
     if (cancelled()) return absl::CancelledError("cancelled while the device was prepared");
   }
   return prepared_ ? absl::OkStatus() : failure_;
 }
 
 bool TrialPipeline::AwaitRest(const Cancelled& cancelled) {
-  Lock lock(mutex_);
-  const auto at_rest = [&] {
+  MutexLock lock(mutex_);
+  const auto at_rest = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return (prepared_ || !failure_.ok()) && (measured_ == nullptr || end_);
   };
-  while (!changed_.wait_for(lock, kPatience, at_rest)) {
+  while (!changed_.wait_for(lock.native(), kPatience, at_rest)) {
     if (stopping_ || (!prepared_ && cancelled())) return false;
   }
   return true;
 }
 
 void TrialPipeline::Clear() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   ready_.clear();
   finished_.clear();
 }
 
 void TrialPipeline::Loop() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!prepared_) {
-    lock.unlock();
+    lock.Unlock();
     const absl::Status prepared = Contained(prepare_);
-    lock.lock();
+    lock.Lock();
     prepared_ = prepared.ok();
     if (!prepared.ok() && !absl::IsCancelled(prepared)) failure_ = prepared;
     changed_.notify_all();
   }
   while (true) {
-    changed_.wait(
-        lock, [&] { return stopping_ || (!ready_.empty() && failure_.ok() && !interrupted_()); });
+    while (!stopping_ && (ready_.empty() || !failure_.ok() || interrupted_())) {
+      changed_.wait(lock.native());
+    }
     if (stopping_) return;
-    MeasureNext(lock);
+    MeasureNext();
   }
 }
 
-void TrialPipeline::MeasureNext(Lock& lock) {
-  measured_ = std::move(ready_.front());
+void TrialPipeline::MeasureNext() {
+  const AttemptPtr attempt = measured_ = std::move(ready_.front());
   ready_.pop_front();
   start_ = SteadyNow();
   end_.reset();
-  lock.unlock();
-  const absl::Status measured = Contained([&] { return executor_.Measure(*measured_); });
-  lock.lock();
+  mutex_.Unlock();
+  const absl::Status measured = Contained([&] { return executor_.Measure(*attempt); });
+  mutex_.Lock();
   end_ = SteadyNow();
   if (measured.ok()) {
     Finish(std::exchange(measured_, nullptr)->trial);

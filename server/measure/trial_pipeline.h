@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/cancelled.h"
+#include "base/mutex.h"
 #include "server/measure/trial_executor.h"
 
 namespace tune::server {
@@ -50,27 +50,26 @@ class TrialPipeline {
   void Stop();
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
-  void OnCompiled(const AttemptPtr& attempt, const absl::Status& status);
-  void Finish(Trial trial);
+  void OnCompiled(const AttemptPtr& attempt, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(Trial trial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop();
-  void MeasureNext(Lock& lock);
+  // Releases the mutex while it measures.
+  void MeasureNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   TrialExecutor& executor_;
   const std::function<absl::Status()> prepare_;
   const Cancelled interrupted_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  std::deque<AttemptPtr> ready_;  // compiled, to be measured
-  std::deque<Trial> finished_;
-  bool prepared_ = false;
-  AttemptPtr measured_;            // that runs, or that failed last
-  absl::Time start_;               // of measured_, as SteadyNow() counts
-  std::optional<absl::Time> end_;  // nullopt while it runs
-  bool stopping_ = false;
-  absl::Status failure_;
+  std::deque<AttemptPtr> ready_ ABSL_GUARDED_BY(mutex_);  // compiled, to be measured
+  std::deque<Trial> finished_ ABSL_GUARDED_BY(mutex_);
+  bool prepared_ ABSL_GUARDED_BY(mutex_) = false;
+  AttemptPtr measured_ ABSL_GUARDED_BY(mutex_);            // that runs, or that failed last
+  absl::Time start_ ABSL_GUARDED_BY(mutex_);               // of measured_, as SteadyNow() counts
+  std::optional<absl::Time> end_ ABSL_GUARDED_BY(mutex_);  // nullopt while it runs
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::thread device_thread_;
 };
 

@@ -10,7 +10,7 @@ constexpr size_t kEntryBytes = 256;  // about what an answer takes besides its b
 
 std::optional<grpc::ByteBuffer> ReadyAnswers::Find(absl::string_view question,
                                                    uint64_t version) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (version != version_) return std::nullopt;
   const auto found = answers_.find(question);
   if (found == answers_.end()) return std::nullopt;
@@ -22,7 +22,7 @@ void ReadyAnswers::Keep(absl::string_view question, uint64_t version,
   const size_t bytes = question.size() + answer.Length() + kEntryBytes;
   if (bytes > kAnswerBytesMax) return;
   Answers forgotten;  // freed when nobody waits for the lock
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (version != version_ || bytes_ + bytes > kBytesMax) {
     forgotten.swap(answers_);
     version_ = version;
@@ -32,7 +32,7 @@ void ReadyAnswers::Keep(absl::string_view question, uint64_t version,
 }
 
 size_t ReadyAnswers::count() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return answers_.size();
 }
 

@@ -6,12 +6,12 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -32,11 +32,10 @@ class ReadyAnswers {
  private:
   using Answers = absl::flat_hash_map<std::string, grpc::ByteBuffer>;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  uint64_t version_ = 0;
-  size_t bytes_ = 0;
-  Answers answers_;
+  mutable Mutex mutex_;
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Answers answers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(
   auto kernels = std::make_shared<Kernels>();
   for (const auto& [name, named] : catalogue.kernels()) kernels->emplace(name, named.kernel);
   {
-    std::lock_guard lock(book->mutex_);
+    MutexLock lock(book->mutex_);
     book->state_.known.kernels = std::move(kernels);
   }
   auto shipped = ShippedRecords::Load(ShippedFolder());
@@ -154,7 +154,7 @@ void RecordBook::SetState(State state) const {
     state.known.grids->MakeThoseOfStore();
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     state_ = std::move(state);
   }
   ++state_version_;
@@ -244,7 +244,7 @@ void RecordBook::SetRecords(std::vector<lookup::Record> records,
 
 void RecordBook::ReadShipped(const std::string* kernel) const {
   if (all_shipped_) return;
-  std::lock_guard lock(shipped_mutex_);
+  MutexLock lock(shipped_mutex_);
   if (all_shipped_ || (kernel != nullptr && !shipped_kernels_.insert(*kernel).second)) return;
   absl::StatusOr<std::vector<lookup::Record>> shipped =
       kernel != nullptr ? shipped_->OfKernel(*kernel) : shipped_->All();
@@ -299,7 +299,7 @@ absl::Status RecordBook::Keep(const Cancelled& cancelled) {
   RETURN_IF_ERROR(before.known.index->Save(kept_.path, ToText(note), codec, cancelled));
   ASSIGN_OR_RETURN(const auto file, lookup::RecordFile::Open(kept_.path, codec));
   // From here on what was written is answered from, and what was published meanwhile.
-  std::lock_guard publish_lock(publish_mutex_);
+  MutexLock publish_lock(publish_mutex_);
   State now = state();
   const std::vector<lookup::KernelPolicy> policies =
       PoliciesOf(*now.known.kernels, *include_roots_);
@@ -310,7 +310,7 @@ absl::Status RecordBook::Keep(const Cancelled& cancelled) {
 }
 
 absl::Status RecordBook::Publish(lookup::Record record, const db::SweepRow* done) {
-  std::lock_guard publish_lock(publish_mutex_);
+  MutexLock publish_lock(publish_mutex_);
   const State before = state();
   auto kernels = std::make_shared<Kernels>(*before.known.kernels);
   RETURN_IF_ERROR(Learn(record.kernel_name, record.key.kernel_hash, *kernels));
@@ -367,7 +367,7 @@ ShapeGrids::Sources RecordBook::GridSources(std::shared_ptr<const Kernels> kerne
 }
 
 RecordBook::State RecordBook::known_state() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return state_;
 }
 

@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 #include "db/store.h"
 #include "lookup/index.h"
 #include "lookup/record.h"
@@ -222,15 +223,15 @@ class RecordBook {
   const GridsTime grids_;
   int64_t settled_sweep_ = 0;  // all up to it had been published when the book was opened
   std::shared_ptr<const ShippedRecords> shipped_;  // under the store's own
-  mutable std::mutex shipped_mutex_;
-  mutable std::set<std::string> shipped_kernels_;  // that were read; guarded by shipped_mutex_
+  mutable Mutex shipped_mutex_;
+  mutable std::set<std::string> shipped_kernels_ ABSL_GUARDED_BY(shipped_mutex_);  // that were read
   mutable std::atomic<bool> all_shipped_ = false;
   mutable std::once_flag shipped_sweeps_once_;
   mutable std::shared_ptr<const ShippedSweeps> shipped_sweeps_;
   std::function<void()> published_;
-  std::mutex publish_mutex_;  // one publish at a time
-  mutable std::mutex mutex_;
-  mutable State state_;                              // guarded by mutex_
+  Mutex publish_mutex_;  // one publish at a time
+  mutable Mutex mutex_;
+  mutable State state_ ABSL_GUARDED_BY(mutex_);
   mutable std::atomic<uint64_t> state_version_ = 0;  // grows after each change of it
   std::atomic<bool> keeping_ = false;
   // The last: it uses all of the above.

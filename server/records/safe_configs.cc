@@ -31,7 +31,7 @@ std::string WhatBreaks(const Kernel& kernel, const absl::Status& invalid) {
 }  // namespace
 
 std::optional<absl::StatusOr<SafeConfigs::Safe>> SafeConfigs::Known(const Wanted& wanted) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = found_.find(KeyOf(wanted));
   return it == found_.end() ? std::nullopt : it->second;
 }
@@ -39,14 +39,14 @@ std::optional<absl::StatusOr<SafeConfigs::Safe>> SafeConfigs::Known(const Wanted
 absl::StatusOr<SafeConfigs::Safe> SafeConfigs::Find(const Wanted& wanted,
                                                     const Cancelled& cancelled) {
   const std::string key = KeyOf(wanted);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!found_.contains(key)) {
     if (found_.size() >= kKeptMax) {
       std::erase_if(found_, [](const auto& entry) { return entry.second.has_value(); });
     }
     const auto seek = [this, key, wanted] {
       absl::StatusOr<Safe> safe = Seek(wanted);
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       found_[key] = std::move(safe);
       changed_.notify_all();
     };
@@ -64,7 +64,7 @@ absl::StatusOr<SafeConfigs::Safe> SafeConfigs::Find(const Wanted& wanted,
     if (cancelled && cancelled()) {
       return absl::CancelledError("cancelled while a safe config was being sought");
     }
-    changed_.wait_for(lock, kPatience);
+    changed_.wait_for(lock.native(), kPatience);
   }
 }
 

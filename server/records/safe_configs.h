@@ -6,12 +6,12 @@
 #include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "base/cancelled.h"
+#include "base/mutex.h"
 #include "server/kernels/space_solver.h"
 #include "server/rpc/executor.h"
 #include "tuner/kernel/kernel.h"
@@ -50,10 +50,10 @@ class SafeConfigs {
   absl::StatusOr<Safe> Seek(const Wanted& wanted);
 
   SpaceSolver& solver_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_. By what is wanted; nullopt while the search runs.
-  std::map<std::string, std::optional<absl::StatusOr<Safe>>> found_;
+  // By what is wanted; nullopt while the search runs.
+  std::map<std::string, std::optional<absl::StatusOr<Safe>>> found_ ABSL_GUARDED_BY(mutex_);
   Executor executor_{/*threads_max=*/4, /*queue_max=*/256};
 };
 

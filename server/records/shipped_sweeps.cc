@@ -162,7 +162,7 @@ absl::StatusOr<const std::vector<ShippedSweeps::Sweep>*> ShippedSweeps::OfKernel
   static const std::vector<Sweep> none;
   const auto lines = lines_.find(kernel_name);
   if (lines == lines_.end()) return &none;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto known = read_.find(kernel_name);
   if (known != read_.end()) return &known->second;
   ASSIGN_OR_RETURN(std::vector<Sweep> sweeps, ReadSweeps(lines->second.sweeps));

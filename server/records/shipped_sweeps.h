@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "db/store.h"
 #include "lookup/record.h"
 #include "lookup/snapshot_lines.h"
@@ -71,8 +71,8 @@ class ShippedSweeps {
  private:
   std::vector<std::string> texts_;  // that the lines point into
   lookup::LinesByKernel lines_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, std::vector<Sweep>> read_;  // by kernel; guarded by mutex_
+  mutable Mutex mutex_;
+  mutable std::map<std::string, std::vector<Sweep>> read_ ABSL_GUARDED_BY(mutex_);  // by kernel
 };
 
 }  // namespace tune::server

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "tuner/device/replay/comparison.h"
 #include "tuner/device/replay/play.h"
@@ -48,21 +48,22 @@ class Study {
   absl::StatusOr<v1::StrategyComparison> Go(const StudyProgress& progress) {
     const size_t thread_count =
         std::clamp<size_t>(std::thread::hardware_concurrency(), 1, runs_.size());
-    running_ = thread_count;
     std::vector<std::thread> threads;
-    for (size_t i = 0; i < thread_count; ++i) threads.emplace_back([this] { Work(); });
     {
-      std::unique_lock<std::mutex> lock(mutex_);
+      MutexLock lock(mutex_);
+      running_ = thread_count;
+      for (size_t i = 0; i < thread_count; ++i) threads.emplace_back([this] { Work(); });
       while (running_ > 0) {
-        changed_.wait_for(lock, kProgressEvery);
+        changed_.wait_for(lock.native(), kProgressEvery);
         const uint32_t done = done_;
-        lock.unlock();
+        lock.Unlock();
         progress(done, static_cast<uint32_t>(runs_.size()));
-        lock.lock();
+        lock.Lock();
       }
     }
     for (std::thread& thread : threads) thread.join();
     if (cancelled_) return absl::CancelledError("stopped");
+    MutexLock lock(mutex_);
     RETURN_IF_ERROR(failure_);
     return Summarised();
   }
@@ -77,7 +78,7 @@ class Study {
   void Work() {
     for (size_t i = next_++; i < runs_.size() && !cancelled_; i = next_++) {
       absl::StatusOr<Played> played = PlayOne(runs_[i]);
-      const std::lock_guard<std::mutex> lock(mutex_);
+      MutexLock lock(mutex_);
       if (!played.ok()) {
         failure_ = played.status();
         next_ = runs_.size();  // the others stop too
@@ -86,7 +87,7 @@ class Study {
       runs_[i].played = *std::move(played);
       ++done_;
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     --running_;
     changed_.notify_all();
   }
@@ -194,12 +195,11 @@ class Study {
   std::vector<Run> runs_;
   std::atomic<size_t> next_ = 0;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  uint32_t done_ = 0;
-  size_t running_ = 0;
-  absl::Status failure_;
+  uint32_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

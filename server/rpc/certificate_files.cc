@@ -134,6 +134,7 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(
   // An expired certificate is still served: a client that checks no dates may go on.
   if (const absl::Status invalid = CheckTimes(options, texts); !invalid.ok()) {
     spdlog::error("{}", invalid.ToString());
+    MutexLock lock(files->mutex_);
     files->state_.problem = std::string(invalid.message());
   }
   files->thread_ = std::thread([raw = files.get()] { raw->Watch(); });
@@ -142,7 +143,7 @@ absl::StatusOr<std::unique_ptr<CertificateFiles>> CertificateFiles::Open(
 
 CertificateFiles::~CertificateFiles() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -164,7 +165,7 @@ absl::StatusOr<CertificateFiles::Texts> CertificateFiles::Read() const {
 
 void CertificateFiles::Serve(const Texts& texts, absl::Time end) {
   if (has_authority()) clients_.SetAuthority(texts.authority);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   served_ = texts;
   ++served_number_;
   state_ = {.expires_unix_ms = absl::ToUnixMillis(end), .problem = ""};
@@ -177,28 +178,29 @@ std::shared_ptr<grpc::ServerCredentials> CertificateFiles::Credentials() const {
 }
 
 CertificateFiles::State CertificateFiles::state() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return state_;
 }
 
 std::pair<uint64_t, CertificateFiles::Texts> CertificateFiles::Served() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return {served_number_, served_};
 }
 
 void CertificateFiles::Watch() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kLookAgain, [this] { return stopping_; })) {
-    lock.unlock();
+  MutexLock lock(mutex_);
+  while (!changed_.wait_for(lock.native(), kLookAgain,
+                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) {
+    lock.Unlock();
     const absl::Status looked = Contained([this] { LookAgain(); });
     if (!looked.ok()) spdlog::error("certificates are not looked at: {}", looked.ToString());
-    lock.lock();
+    lock.Lock();
   }
 }
 
 // Tries again files that failed the last time: a file may be back, a certificate be valid by now.
 void CertificateFiles::LookAgain() {
-  std::lock_guard look(look_mutex_);
+  MutexLock look(look_mutex_);
   const absl::StatusOr<Texts> texts = Read();
   absl::Status status = texts.status();
   if (status.ok() && *texts != Served().second) {
@@ -212,7 +214,7 @@ void CertificateFiles::LookAgain() {
   } else if (status.ok()) {
     status = CheckTimes(options_, *texts);
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const std::string problem(status.message());
   if (problem == state_.problem) return;
   state_.problem = problem;

@@ -7,12 +7,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/rpc/client_certificates.h"
 #include "server/rpc/tls_options.h"
@@ -58,14 +58,13 @@ class CertificateFiles {
 
   const TlsOptions options_;
   ClientCertificates clients_;
-  std::mutex look_mutex_;  // one look at a time
-  mutable std::mutex mutex_;
+  Mutex look_mutex_;  // one look at a time
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  Texts served_;
-  uint64_t served_number_ = 0;
-  State state_;
-  bool stopping_ = false;
+  Texts served_ ABSL_GUARDED_BY(mutex_);
+  uint64_t served_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  State state_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -44,7 +44,7 @@ void ClientCertificates::SetAuthority(const std::string& pem) {
   }
   // Uses the flags with which gRPC verifies in the handshake.
   X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   authority_ = std::move(store);
   findings_.clear();
 }
@@ -52,7 +52,7 @@ void ClientCertificates::SetAuthority(const std::string& pem) {
 absl::Status ClientCertificates::Check(const std::string& leaf, const std::string& chain) const {
   std::shared_ptr<X509_STORE> authority;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = findings_.find(leaf);
     if (found != findings_.end() && absl::Now() < found->second.until) {
       return found->second.status;
@@ -61,7 +61,7 @@ absl::Status ClientCertificates::Check(const std::string& leaf, const std::strin
   }
   if (authority == nullptr) return NotTaken("the daemon has no --tls-ca");
   const Finding finding = Verify(authority.get(), leaf, chain);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (authority != authority_) return finding.status;
   if (findings_.size() >= kFindingsMax) findings_.clear();
   findings_.insert_or_assign(leaf, finding);

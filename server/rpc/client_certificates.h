@@ -7,11 +7,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -32,10 +32,9 @@ class ClientCertificates {
   };
   Finding Verify(X509_STORE* authority, const std::string& leaf, const std::string& chain) const;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::shared_ptr<X509_STORE> authority_;
-  mutable std::map<std::string, Finding> findings_;  // by leaf
+  mutable Mutex mutex_;
+  std::shared_ptr<X509_STORE> authority_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<std::string, Finding> findings_ ABSL_GUARDED_BY(mutex_);  // by leaf
 };
 
 }  // namespace tune::server

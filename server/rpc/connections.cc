@@ -61,7 +61,7 @@ std::string HostOfPeer(absl::string_view grpc_peer) {
 }
 
 bool Connections::HasRoom() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const size_t with_shut_ones = bounds_.most + bounds_.most / 8 + 1;
   if (open_.size() < with_shut_ones) return true;
   ForgetClosed();
@@ -81,9 +81,9 @@ void Connections::AddOne(int fd, Connection connection) {
   if (fstat(fd, &file) != 0) return;
   connection.fd = fd;
   connection.inode = file.st_ino;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // Shut connections still count as open until they are closed; HasRoom waits for them.
-  const auto in_use = [this] {
+  const auto in_use = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return static_cast<size_t>(std::count_if(
         open_.begin(), open_.end(), [](const auto& numbered) { return !numbered.second.shut; }));
   };
@@ -97,7 +97,7 @@ void Connections::AddOne(int fd, Connection connection) {
 }
 
 void Connections::Identify(absl::string_view peer, const std::string& principal) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Connection* const connection = Find(peer);
   if (connection == nullptr || !connection->stranger) return;
   connection->stranger = false;
@@ -105,18 +105,18 @@ void Connections::Identify(absl::string_view peer, const std::string& principal)
 }
 
 void Connections::NoteWrongToken(absl::string_view peer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Connection* const connection = Find(peer);
   if (connection != nullptr && ++connection->wrong_tokens >= kWrongTokensMax) Shut(*connection);
 }
 
 void Connections::Shut(absl::string_view peer) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (Connection* const connection = Find(peer)) Shut(*connection);
 }
 
 Connections::Counts Connections::counts() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Counts counts{.shut = shut_count_};
   for (const auto& [number, connection] : open_) {
     if (!IsOpen(connection)) continue;
@@ -166,7 +166,7 @@ void Connections::ShutOldest(bool strangers_only) {
 }
 
 void Connections::ForgetClosed() {
-  std::erase_if(open_, [this](const auto& numbered) {
+  std::erase_if(open_, [this](const auto& numbered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto& [number, connection] = numbered;
     if (IsOpen(connection)) return false;
     const auto named = by_peer_.find(connection.peer);

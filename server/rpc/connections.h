@@ -16,11 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -75,21 +75,19 @@ class Connections {
 
   void AddOne(int fd, Connection connection);
   static bool IsOpen(const Connection& connection);
-  // REQUIRES, as all below: mutex_ is held.
-  Connection* Find(absl::string_view peer);
-  void Shut(Connection& connection);
+  Connection* Find(absl::string_view peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shut(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Shuts the oldest connection of the owner that has the most, among strangers or among all.
-  void ShutOldest(bool strangers_only);
-  void ForgetClosed();
-  size_t Strangers() const;
+  void ShutOldest(bool strangers_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t Strangers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Bounds bounds_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::map<uint64_t, Connection> open_;  // by number, which grows
-  std::unordered_map<std::string, uint64_t> by_peer_;
-  uint64_t next_ = 0;
-  uint64_t shut_count_ = 0;
+  mutable Mutex mutex_;
+  std::map<uint64_t, Connection> open_ ABSL_GUARDED_BY(mutex_);  // by number, which grows
+  std::unordered_map<std::string, uint64_t> by_peer_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t shut_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tune::server

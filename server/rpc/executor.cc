@@ -73,7 +73,7 @@ absl::Status Executor::WhyFull(const Sharer& sharer) {
 
 absl::StatusOr<Executor::Ticket> Executor::Run(std::function<void()> task) {
   const Sharer& sharer = ActingFor::Current();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_)
     return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
   RETURN_IF_ERROR(WhyFull(sharer));
@@ -90,7 +90,7 @@ absl::StatusOr<Executor::Ticket> Executor::Run(std::function<void()> task) {
 
 bool Executor::Drop(Ticket ticket) {
   Task dropped;  // destroyed outside the lock
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = std::find_if(queue_.begin(), queue_.end(),
                                [&](const Task& task) { return task.ticket == ticket; });
   if (it == queue_.end()) return false;
@@ -134,7 +134,7 @@ std::deque<Executor::Task>::iterator Executor::NextTask() {
 Executor::Place Executor::MakePlace(const std::string& name) {
   ++shares_[name].places;
   return Place(nullptr, [this, name](void*) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     --shares_[name].places;
     Forget(name);
     changed_.notify_all();
@@ -144,7 +144,7 @@ Executor::Place Executor::MakePlace(const std::string& name) {
 Executor::Place Executor::ThisPlace() { return place_of_task; }
 
 void Executor::BeginStop() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
   changed_.notify_all();
 }
@@ -153,7 +153,7 @@ void Executor::Stop() {
   BeginStop();
   std::vector<std::thread> threads;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     threads.swap(threads_);
   }
   for (std::thread& thread : threads) thread.join();
@@ -161,11 +161,11 @@ void Executor::Stop() {
 
 void Executor::Loop() {
   if (priority_ == Priority::kLow) LowerThisThread();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
     ++idle_;
     auto next = queue_.end();
-    changed_.wait(lock, [&] {
+    changed_.wait(lock.native(), [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       next = NextTask();
       return next != queue_.end() || (stopping_ && queue_.empty());
     });
@@ -182,19 +182,19 @@ void Executor::Loop() {
     running_of_others_ += other;
     place_of_task = MakePlace(task.sharer.name);
     const std::string name = task.sharer.name;
-    lock.unlock();
+    lock.Unlock();
     {
       const ActingFor acting(std::move(task.sharer));
       const absl::Status ended = Contained(task.run);
       if (!ended.ok()) spdlog::error("a task of the daemon was ended: {}", ended.ToString());
       task.run = nullptr;
     }
-    lock.lock();
+    lock.Lock();
     --shares_[name].running;
     running_of_others_ -= other;
-    lock.unlock();
+    lock.Unlock();
     place_of_task = nullptr;  // takes the lock, unless the task keeps it
-    lock.lock();
+    lock.Lock();
     changed_.notify_all();
   }
 }

@@ -16,12 +16,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "server/supervision/acting_for.h"
 
 namespace tune::server {
@@ -71,29 +71,28 @@ class Executor {
   };
 
   void Loop();
-  // These REQUIRE: mutex_ is held.
-  bool MayRun(const Task& task);
-  std::deque<Task>::iterator NextTask();
-  absl::Status WhyFull(const Sharer& sharer);
-  void Forget(const std::string& name);
-  Place MakePlace(const std::string& name);
+  bool MayRun(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::deque<Task>::iterator NextTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WhyFull(const Sharer& sharer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Place MakePlace(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t threads_max_;
   const size_t queue_max_;
   const Priority priority_;
   const size_t threads_per_principal_;
   std::atomic<bool> stopping_ = false;  // written under mutex_
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  std::deque<Task> queue_;
-  std::map<std::string, Share> shares_;  // of those who have a task or a place
-  size_t running_of_others_ = 0;         // for principals that are no operators
-  size_t queued_of_others_ = 0;
-  std::vector<std::thread> threads_;
-  size_t idle_ = 0;
-  Ticket next_ticket_ = 0;
-  uint64_t served_ = 0;
+  std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
+  // By principal; only principals that have a task or a place.
+  std::map<std::string, Share> shares_ ABSL_GUARDED_BY(mutex_);
+  size_t running_of_others_ ABSL_GUARDED_BY(mutex_) = 0;  // for principals that are no operators
+  size_t queued_of_others_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  Ticket next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t served_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The daemon's executors. There is one for each thing a call may block on, so that calls waiting

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/contained.h"
+#include "base/mutex.h"
 #include "base/steady_time.h"
 #include "server/rpc/grpc_status.h"
 #include "server/wire/nouns.h"
@@ -24,10 +24,10 @@ class UnaryCall : public grpc::ServerUnaryReactor {
  public:
   static grpc::ServerUnaryReactor* Start(Executor& executor, absl::Time deadline, Handler handle) {
     std::shared_ptr<UnaryCall> call(new UnaryCall(executor, deadline));
-    call->self_ = call;
     absl::Status refused;
     {
-      std::lock_guard lock(call->mutex_);
+      MutexLock lock(call->mutex_);
+      call->self_ = call;
       absl::StatusOr<Executor::Ticket> ticket =
           executor.Run([call, handle = std::move(handle)] { call->Work(handle); });
       if (ticket.ok()) call->ticket_ = *ticket;
@@ -40,14 +40,14 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   void OnCancel() override {
     cancelled_ = true;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (!ticket_ || !executor_.Drop(*ticket_)) return;
     }
     Finish(ToGrpc(WhyEnded()));
   }
   void OnDone() override {
     std::shared_ptr<UnaryCall> self;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     self = std::move(self_);
   }
 
@@ -61,7 +61,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
     // A cancelled handler reports that it was cancelled, not why.
     if (absl::IsCancelled(status) && Expired()) status = WhyEnded();
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       place_ = Executor::ThisPlace();
     }
     Finish(ToGrpc(status));
@@ -77,11 +77,10 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   Executor& executor_;
   const absl::Time deadline_;
   std::atomic<bool> cancelled_ = false;
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::optional<Executor::Ticket> ticket_;
-  Executor::Place place_;  // until the client has the answer
-  std::shared_ptr<UnaryCall> self_;
+  Mutex mutex_;
+  std::optional<Executor::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);
+  Executor::Place place_ ABSL_GUARDED_BY(mutex_);  // until the client has the answer
+  std::shared_ptr<UnaryCall> self_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/rpc/listener.h"
 
@@ -72,7 +73,7 @@ std::optional<UnixPeer> UnixPeers::Find(absl::string_view grpc_peer) const {
   if (!absl::ConsumePrefix(&grpc_peer, "fd:") || !absl::SimpleAtoi(grpc_peer, &fd)) {
     return std::nullopt;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = peers_.find(fd);
   if (found == peers_.end()) return std::nullopt;
   return found->second;

@@ -5,12 +5,12 @@
 #include <sys/types.h>
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 
 namespace tune::server {
 
@@ -29,15 +29,15 @@ class UnixPeers {
  public:
   // Records the peer of a connection before gRPC gets it.
   void Set(int fd, UnixPeer peer) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     peers_[fd] = std::move(peer);
   }
   // The peer of gRPC's name; nullopt for another kind of connection.
   std::optional<UnixPeer> Find(absl::string_view grpc_peer) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<int, UnixPeer> peers_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<int, UnixPeer> peers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -83,7 +83,7 @@ absl::StatusOr<std::string> SnapshotFolder::Put(absl::string_view text) {
 }
 
 absl::StatusOr<std::string> SnapshotFolder::PutNewest(absl::string_view text) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const std::string digest, Put(text));
   RETURN_IF_ERROR(WriteWhole(absl::StrCat(path_, "/", kLatest), digest + "\n", kFileMode));
   PruneLocked(kept_);
@@ -95,7 +95,7 @@ absl::StatusOr<StoredSnapshot> SnapshotFolder::PutPinned(absl::string_view text,
   std::string digest;
   std::string kept;  // the note of a pin that is there already
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ASSIGN_OR_RETURN(digest, Put(text));
     for (const StoredSnapshot& snapshot : ListLocked()) {
       if (snapshot.digest == digest) kept = snapshot.note.value_or("");
@@ -106,7 +106,7 @@ absl::StatusOr<StoredSnapshot> SnapshotFolder::PutPinned(absl::string_view text,
 }
 
 std::vector<StoredSnapshot> SnapshotFolder::List() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return ListLocked();
 }
 
@@ -188,7 +188,7 @@ absl::StatusOr<StoredSnapshot> SnapshotFolder::Pin(const std::string& digest,
         absl::StrCat("the note has ", note.size(), " bytes; at most ", kPinNoteBytesMax));
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     RETURN_IF_ERROR(WriteWhole(FileOf(digest, kPin), note, kFileMode));
   }
   return Find(digest);
@@ -197,7 +197,7 @@ absl::StatusOr<StoredSnapshot> SnapshotFolder::Pin(const std::string& digest,
 absl::StatusOr<StoredSnapshot> SnapshotFolder::Unpin(const std::string& digest) {
   RETURN_IF_ERROR(CheckWritable());
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const std::string path = FileOf(digest, kPin);
     if (unlink(path.c_str()) != 0 && errno != ENOENT) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot remove ", path));
@@ -208,7 +208,7 @@ absl::StatusOr<StoredSnapshot> SnapshotFolder::Unpin(const std::string& digest) 
 
 absl::StatusOr<std::vector<StoredSnapshot>> SnapshotFolder::Prune(uint32_t keep) {
   RETURN_IF_ERROR(CheckWritable());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return PruneLocked(keep);
 }
 

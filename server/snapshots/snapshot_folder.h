@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mutex.h"
 #include "server/snapshots/snapshot_text.h"
 
 namespace tune::server {
@@ -71,16 +71,16 @@ class SnapshotFolder {
 
   absl::StatusOr<std::string> Put(absl::string_view text);
   absl::Status CheckWritable() const;
-  std::vector<StoredSnapshot> ListLocked() const;
-  std::vector<StoredSnapshot> PruneLocked(uint32_t keep);
+  std::vector<StoredSnapshot> ListLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<StoredSnapshot> PruneLocked(uint32_t keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string FileOf(const std::string& digest, absl::string_view suffix) const;
 
   const std::string path_;
   const Use use_;
   const uint32_t kept_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_. Headers of files that were read before, by digest.
-  mutable std::map<std::string, SnapshotHeader> headers_;
+  mutable Mutex mutex_;
+  // Headers of files that were read before, by digest.
+  mutable std::map<std::string, SnapshotHeader> headers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -31,7 +31,7 @@ absl::Duration ProcessorTimeOfThisThread() {
 }  // namespace
 
 void SnapshotWriter::Notice() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_ || !folder_.writable()) return;
   ++noticed_;
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
@@ -39,14 +39,14 @@ void SnapshotWriter::Notice() {
 }
 
 absl::Status SnapshotWriter::Flush(const Cancelled& cancelled) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!problem_.ok() && !stopping_) ++noticed_;  // worth another try at once
   const uint64_t wanted = noticed_;
   ++flushing_;
   changed_.notify_all();
   absl::Status status;
   while (tried_ < wanted && status.ok()) {
-    changed_.wait_for(lock, kPatience);
+    changed_.wait_for(lock.native(), kPatience);
     if (cancelled && cancelled()) status = absl::CancelledError("nobody waits any more");
   }
   --flushing_;
@@ -55,19 +55,19 @@ absl::Status SnapshotWriter::Flush(const Cancelled& cancelled) {
 
 void SnapshotWriter::Await(absl::Duration most) {
   const absl::Time deadline = SteadyNow() + most;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t wanted = noticed_;
   while (tried_ < wanted && SteadyNow() < deadline) {
     if (IsDue() && cost_ < most) {
-      Write(lock);
+      Write();
     } else {
-      changed_.wait_for(lock, kPatience);
+      changed_.wait_for(lock.native(), kPatience);
     }
   }
 }
 
 absl::Status SnapshotWriter::problem() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return problem_;
 }
 
@@ -77,17 +77,17 @@ bool SnapshotWriter::MayWrite() const {
   return !problem_.ok() && !stopping_ && rested;
 }
 
-void SnapshotWriter::Write(std::unique_lock<std::mutex>& lock) {
+void SnapshotWriter::Write() {
   const uint64_t noticed = noticed_;
   writing_ = true;
-  lock.unlock();
+  mutex_.Unlock();
   const absl::Duration before = ProcessorTimeOfThisThread();
   absl::Status status = Contained([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::string text, text_());
     return folder_.PutNewest(text).status();
   });
   const absl::Duration cost = ProcessorTimeOfThisThread() - before;
-  lock.lock();
+  mutex_.Lock();
   if (!status.ok() && status != problem_) {
     spdlog::error("no snapshot is written: {}", status.ToString());
   }
@@ -101,24 +101,24 @@ void SnapshotWriter::Write(std::unique_lock<std::mutex>& lock) {
 
 void SnapshotWriter::Loop() {
   LowerThisThread();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
     while (!IsDue()) {
       if (stopping_ && !writing_) return;
       if (!writing_ && (tried_ < noticed_ || !problem_.ok())) {
-        changed_.wait_for(lock, absl::ToChronoNanoseconds(rest_until_ - SteadyNow()));
+        changed_.wait_for(lock.native(), absl::ToChronoNanoseconds(rest_until_ - SteadyNow()));
       } else {
-        changed_.wait(lock);
+        changed_.wait(lock.native());
       }
     }
-    Write(lock);
+    Write();
   }
 }
 
 void SnapshotWriter::Stop() {
   std::thread thread;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     thread = std::move(thread_);
     changed_.notify_all();

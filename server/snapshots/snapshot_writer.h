@@ -9,13 +9,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/cancelled.h"
+#include "base/mutex.h"
 #include "server/snapshots/snapshot_folder.h"
 
 namespace tune::server {
@@ -43,25 +43,25 @@ class SnapshotWriter {
 
  private:
   void Loop();
-  // Writes a file; `lock` is of mutex_, and released meanwhile.
-  void Write(std::unique_lock<std::mutex>& lock);
-  bool MayWrite() const;  // REQUIRES: mutex_ is held, as below
-  bool IsDue() const { return !writing_ && MayWrite(); }
+  // Writes a file; releases the mutex meanwhile.
+  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayWrite() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_ && MayWrite(); }
 
   SnapshotFolder& folder_;
   const std::function<absl::StatusOr<std::string>()> text_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  std::thread thread_;    // started by the first notice
-  uint64_t noticed_ = 0;  // publishes
-  uint64_t tried_ = 0;    // of them: in a file, or in one that could not be written
-  int flushing_ = 0;      // calls that wait
-  bool writing_ = false;
-  absl::Duration cost_;    // processor time of the last file
-  absl::Time rest_until_;  // before the next file, unless somebody waits for it
-  absl::Status problem_;
-  bool stopping_ = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);    // started by the first notice
+  uint64_t noticed_ ABSL_GUARDED_BY(mutex_) = 0;  // publishes
+  uint64_t tried_ ABSL_GUARDED_BY(mutex_) = 0;    // of them, also in vain
+  int flushing_ ABSL_GUARDED_BY(mutex_) = 0;      // calls that wait
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration cost_ ABSL_GUARDED_BY(mutex_);  // processor time of the last file
+  // Before the next file, unless somebody waits for it.
+  absl::Time rest_until_ ABSL_GUARDED_BY(mutex_);
+  absl::Status problem_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tune::server

@@ -221,7 +221,7 @@ std::optional<Artifact> CompileCache::Get(const std::string& key) {
   std::optional<Artifact> artifact = Decode(*bytes);
   if (!artifact) {
     unlink(path.c_str());
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     if (bytes_ >= 0) bytes_ = std::max<int64_t>(0, bytes_ - static_cast<int64_t>(bytes->size()));
   }
   return artifact;
@@ -250,14 +250,14 @@ absl::Status CompileCache::Put(const std::string& key, const worker::v1::Artifac
     unlink(fresh.c_str());
     return written;
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   bytes_ += entry_bytes;
   if (bytes_ > bytes_max_) Evict();
   return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> CompileCache::Clear() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   int64_t removed = 0;
   std::string failure;
   for (const Entry& entry : ListEntries(dir_)) {
@@ -274,7 +274,7 @@ absl::StatusOr<int64_t> CompileCache::Clear() {
 }
 
 int64_t CompileCache::bytes() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   if (bytes_ < 0) {
     int64_t bytes = 0;
     for (const Entry& entry : ListEntries(dir_)) bytes += entry.bytes;

@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "server/supervision/limits.h"
 #include "tune/worker/v1/worker.pb.h"
 #include "tuner/device/compiler.h"
@@ -51,11 +51,11 @@ class CompileCache {
  private:
   CompileCache(std::string dir, int64_t bytes_max);
   std::string PathOf(const std::string& key) const;
-  void Evict();
+  void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string dir_;
   const int64_t bytes_max_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // Written under mutex_. Counted on first use; -1 until then.
   std::atomic<int64_t> bytes_ = -1;
 };

@@ -66,7 +66,7 @@ CompilePool::CompilePool(CompilePoolOptions options)
 
 CompilePool::~CompilePool() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     queue_.clear();
     for (Job* job : running_) job->withdrawn = true;
@@ -82,7 +82,7 @@ void CompilePool::Enqueue(const void* owner, std::optional<CompilePlan> plan, Do
   job->plan = std::move(plan);
   job->done = std::move(done);
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     ++ShareOf(*job).queued;
     queue_.push_back(std::move(job));
     StartSlotFor(*queue_.back());
@@ -162,7 +162,7 @@ absl::StatusOr<std::vector<CompilerInfo>> CompilePool::Compilers(const Cancelled
     absl::StatusOr<CompileResult> greeted = Await(std::nullopt, cancelled);
     if (!greeted.ok()) return greeted.status();
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return compilers_;
 }
 
@@ -176,28 +176,28 @@ absl::StatusOr<CompilerInfo> CompilePool::Info(Language language, const Cancelle
 }
 
 absl::Status CompilePool::RememberedMissing() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return SteadyNow() < missing_until_ ? missing_ : absl::OkStatus();
 }
 
 void CompilePool::ForgetMissing() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   missing_until_ = absl::InfinitePast();
 }
 
 bool CompilePool::KnowsCompilers() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return !compilers_.empty();
 }
 
 std::string CompilePool::VersionOf(Language language) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return VersionIn(compilers_, language);
 }
 
 void CompilePool::Withdraw(const void* owner) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  std::erase_if(queue_, [&](const auto& job) {
+  MutexLock lock(mutex_);
+  std::erase_if(queue_, [&](const auto& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (job->owner != owner) return false;
     --ShareOf(*job).queued;
     Leave(*job);
@@ -206,16 +206,18 @@ void CompilePool::Withdraw(const void* owner) {
   for (Job* job : running_) {
     if (job->owner == owner) job->withdrawn = true;
   }
-  changed_.wait(lock, [&] {
+  changed_.wait(lock.native(), [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::none_of(running_.begin(), running_.end(),
                         [&](const Job* job) { return job->owner == owner; });
   });
 }
 
 absl::Status CompilePool::Pause(const Cancelled& cancelled) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   ++pauses_;
-  while (!changed_.wait_for(lock, kPatience, [&] { return running_.empty(); })) {
+  while (!changed_.wait_for(lock.native(), kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return running_.empty();
+  })) {
     if (!cancelled || !cancelled()) continue;
     --pauses_;
     changed_.notify_all();
@@ -226,7 +228,7 @@ absl::Status CompilePool::Pause(const Cancelled& cancelled) {
 
 void CompilePool::Resume() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     --pauses_;
   }
   changed_.notify_all();
@@ -243,19 +245,21 @@ absl::StatusOr<CompilePause> CompilePause::Take(const std::vector<CompilePool*>&
 }
 
 void CompilePool::Loop(Slot& slot) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     ++idle_;
     auto next = queue_.end();
-    const bool woken = changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.idle_stop), [&] {
-      return stopping_ || (pauses_ == 0 && (next = NextJob(slot)) != queue_.end());
-    });
+    const bool woken = changed_.wait_for(
+        lock.native(), absl::ToChronoMilliseconds(options_.idle_stop),
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          return stopping_ || (pauses_ == 0 && (next = NextJob(slot)) != queue_.end());
+        });
     --idle_;
     if (stopping_) break;
     if (!woken) {
-      lock.unlock();
+      lock.Unlock();
       EndWorker(slot);
-      lock.lock();
+      lock.Lock();
       continue;
     }
     const std::unique_ptr<Job> job = std::move(*next);
@@ -267,13 +271,13 @@ void CompilePool::Loop(Slot& slot) {
     const int without_reserve = job->sharer.has_reserve ? 0 : 1;
     running_without_reserve_ += without_reserve;
     running_.push_back(job.get());
-    lock.unlock();
+    lock.Unlock();
     {
       const ActingFor acting(job->sharer);
       absl::StatusOr<CompileResult> result = Contained([&] { return Perform(slot, *job); });
       if (!job->withdrawn) job->done(std::move(result));
     }
-    lock.lock();
+    lock.Lock();
     running_.remove(job.get());
     running_without_reserve_ -= without_reserve;
     --share.running;
@@ -281,11 +285,11 @@ void CompilePool::Loop(Slot& slot) {
     changed_.notify_all();
     if (slot.process == nullptr || slot.process->alive()) continue;
     // Killed for a job that was withdrawn, whose caller need not wait for the worker's end.
-    lock.unlock();
+    lock.Unlock();
     slot.process.reset();
-    lock.lock();
+    lock.Lock();
   }
-  lock.unlock();
+  lock.Unlock();
   EndWorker(slot);
 }
 
@@ -296,7 +300,7 @@ absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
     RETURN_IF_ERROR(RememberedMissing());  // others may have asked at the same time
     const absl::Status started = EnsureWorker(slot, cancelled);
     if (absl::IsUnavailable(started)) {
-      std::lock_guard<std::mutex> lock(mutex_);
+      MutexLock lock(mutex_);
       missing_ = started;
       missing_until_ = SteadyNow() + options_.missing_kept;
     }
@@ -470,7 +474,7 @@ absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
     return absl::UnavailableError(
         absl::StrCat("the compile worker ", options_.command.program, " names no compiler"));
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   compilers_ = slot.compilers;
   return absl::OkStatus();
 }

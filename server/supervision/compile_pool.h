@@ -23,7 +23,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -33,6 +32,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/supervision/acting_for.h"
 #include "server/supervision/compile_cache.h"
 #include "server/supervision/limits.h"
@@ -154,13 +154,14 @@ class CompilePool {
 
   using Queue = std::deque<std::unique_ptr<Job>>;
 
-  // These REQUIRE: mutex_ is held.
-  void StartSlotFor(const Job& job);
-  bool MayRun(const Job& job) const;
+  void StartSlotFor(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRun(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The job that the slot's worker compiles next; the end of the queue if none may run now.
-  Queue::iterator NextJob(const Slot& slot);
-  Share& ShareOf(const Job& job) { return shares_[{job.sharer.has_reserve, job.sharer.name}]; }
-  void Leave(const Job& job);
+  Queue::iterator NextJob(const Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Share& ShareOf(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return shares_[{job.sharer.has_reserve, job.sharer.name}];
+  }
+  void Leave(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
@@ -184,21 +185,21 @@ class CompilePool {
   const int workers_;
   std::atomic<uint64_t> worker_restarts_{0};
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
-  Queue queue_;
-  std::map<std::pair<bool, std::string>, Share> shares_;  // of those with something to compile
-  uint64_t served_ = 0;
-  int running_without_reserve_ = 0;
-  std::list<Job*> running_;
-  std::list<Slot> slots_;
-  size_t idle_ = 0;
-  int pauses_ = 0;
-  bool stopping_ = false;
-  std::vector<CompilerInfo> compilers_;  // empty: not known yet
-  absl::Status missing_;                 // why there was none
-  absl::Time missing_until_ = absl::InfinitePast();
+  Queue queue_ ABSL_GUARDED_BY(mutex_);
+  // By principal; only principals that have something to compile.
+  std::map<std::pair<bool, std::string>, Share> shares_ ABSL_GUARDED_BY(mutex_);
+  uint64_t served_ ABSL_GUARDED_BY(mutex_) = 0;
+  int running_without_reserve_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::list<Job*> running_ ABSL_GUARDED_BY(mutex_);
+  std::list<Slot> slots_ ABSL_GUARDED_BY(mutex_);
+  size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  int pauses_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<CompilerInfo> compilers_ ABSL_GUARDED_BY(mutex_);  // empty: not known yet
+  absl::Status missing_ ABSL_GUARDED_BY(mutex_);                 // why there was none
+  absl::Time missing_until_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 // Pauses the compilers of some pools during its life.

@@ -95,7 +95,7 @@ std::unique_ptr<DeviceSupervisor> DeviceSupervisor::MakeTwin(const std::string& 
 
 DeviceStatus DeviceSupervisor::Status() const {
   const pid_t stuck = stuck_->First();
-  std::lock_guard<std::mutex> lock(status_mutex_);
+  MutexLock lock(status_mutex_);
   DeviceStatus status = status_;
   if (stuck != 0) {
     status.state = DeviceState::kUnavailable;
@@ -105,19 +105,19 @@ DeviceStatus DeviceSupervisor::Status() const {
 }
 
 void DeviceSupervisor::SetState(DeviceState state, const std::string& message) {
-  std::lock_guard<std::mutex> lock(status_mutex_);
+  MutexLock lock(status_mutex_);
   ++status_version_;
   status_.state = state;
   status_.message = message;
 }
 
 absl::Status DeviceSupervisor::Open(const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   return EnsureWorker(cancelled);
 }
 
 absl::Status DeviceSupervisor::Inspect(const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   const absl::Status opened = StartAnyWorker(cancelled);
   EndWorker();
   problem_loaded_ = false;
@@ -125,21 +125,21 @@ absl::Status DeviceSupervisor::Inspect(const Cancelled& cancelled) {
 }
 
 void DeviceSupervisor::Close() {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   EndWorker();
   problem_.reset();
   problem_loaded_ = false;
 }
 
 void DeviceSupervisor::SetCeilings(std::vector<Ceiling> ceilings) {
-  std::lock_guard<std::mutex> lock(status_mutex_);
+  MutexLock lock(status_mutex_);
   status_.ceilings = std::move(ceilings);
   status_.unsaved.clear();
 }
 
 void DeviceSupervisor::AddMeasured(std::vector<Ceiling> ceilings) {
   const int64_t now_ms = absl::ToUnixMillis(absl::Now());
-  std::lock_guard<std::mutex> lock(status_mutex_);
+  MutexLock lock(status_mutex_);
   for (Ceiling& ceiling : ceilings) {
     std::erase_if(status_.ceilings, [&](const Ceiling& old) { return old.name == ceiling.name; });
     std::erase_if(status_.unsaved,
@@ -232,7 +232,7 @@ absl::Status DeviceSupervisor::Greet(const Cancelled& cancelled) {
   }
   absl::StatusOr<DeviceInfo> info = FromWire(answer.reply.hello().device());
   if (!info.ok()) return absl::FailedPreconditionError(info.status().message());
-  std::lock_guard<std::mutex> lock(status_mutex_);
+  MutexLock lock(status_mutex_);
   // Another device behind the same id, or another driver, has other ceilings.
   if (info->name != status_.info.name || info->driver != status_.info.driver ||
       info->uuid != status_.info.uuid) {
@@ -258,7 +258,7 @@ absl::Status DeviceSupervisor::TryCanary(const Cancelled& cancelled) {
 void DeviceSupervisor::Distrust(const std::string& why) {
   EndWorker();
   problem_loaded_ = false;
-  std::lock_guard<std::mutex> lock(status_mutex_);
+  MutexLock lock(status_mutex_);
   ++status_version_;
   ++status_.worker_restarts;
   status_.state = DeviceState::kSuspect;
@@ -266,7 +266,7 @@ void DeviceSupervisor::Distrust(const std::string& why) {
 }
 
 absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::Ceilings(const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   if (Status().ceilings.empty()) DropTaintedWorker();
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   if (std::vector<Ceiling> known = Status().ceilings; !known.empty()) return known;
@@ -276,7 +276,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::Ceilings(const Cancelled&
 }
 
 absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::RaiseCeilings(const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   DropTaintedWorker();
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   const std::vector<Ceiling> known = Status().ceilings;
@@ -307,7 +307,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::MeasureCeilings(const Can
 
 absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::CeilingSuite(double sustained_seconds,
                                                                     const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   DropTaintedWorker();
   Request request;
   request.mutable_ceilings()->set_suite(true);
@@ -321,7 +321,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::CeilingSuite(double susta
 
 absl::StatusOr<CountReport> DeviceSupervisor::Count(const CountRequest& count,
                                                     const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   RETURN_IF_ERROR(EnsureProblem(cancelled));
   Request request;
   *request.mutable_count() = ToWire(count);
@@ -336,7 +336,7 @@ absl::StatusOr<CountReport> DeviceSupervisor::Count(const CountRequest& count,
 }
 
 absl::StatusOr<CalibrationReport> DeviceSupervisor::Calibrate(const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   Request request;
   request.mutable_calibrate();
   ASSIGN_OR_RETURN(Reply reply,
@@ -363,7 +363,7 @@ absl::StatusOr<DeviceSupervisor::Reply> DeviceSupervisor::CallOnce(const Request
 
 absl::Status DeviceSupervisor::Prepare(const ProblemPlan& plan, const std::string& reference_binary,
                                        uint64_t seed, const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   DropTaintedWorker();
   // Ends the worker, since another kernel must not read what the last one left in the device's
   // memory.
@@ -421,7 +421,7 @@ absl::Status DeviceSupervisor::EnsureProblem(const Cancelled& cancelled) {
 }
 
 absl::StatusOr<RunReport> DeviceSupervisor::Run(const RunRequest& run, const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   Request request;
   *request.mutable_run() = ToWire(run);
   RETURN_IF_ERROR(EnsureProblem(cancelled));
@@ -438,7 +438,7 @@ absl::StatusOr<RunReport> DeviceSupervisor::Run(const RunRequest& run, const Can
 
 absl::StatusOr<RunReport> DeviceSupervisor::Judge(const std::vector<BufferFile>& outputs,
                                                   const Cancelled& cancelled) {
-  std::lock_guard<std::mutex> use(use_mutex_);
+  MutexLock use(use_mutex_);
   Request request;
   *request.mutable_judge() = ToWire(outputs);
   RETURN_IF_ERROR(EnsureProblem(cancelled));

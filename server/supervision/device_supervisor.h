@@ -12,7 +12,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/supervision/stuck_workers.h"
 #include "server/supervision/wall_book.h"
 #include "server/supervision/worker_process.h"
@@ -163,44 +163,48 @@ class DeviceSupervisor {
 
   DeviceSupervisor(DeviceSupervisorOptions options, std::shared_ptr<StuckWorkers> stuck);
 
-  absl::Status EnsureWorker(const Cancelled& cancelled);
-  void EndWorker() { stuck_->End(std::move(worker_)); }
+  absl::Status EnsureWorker(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  void EndWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_) { stuck_->End(std::move(worker_)); }
   // Like EnsureWorker, but the worker may have ended when its walls were tried.
-  absl::Status StartAnyWorker(const Cancelled& cancelled);
-  absl::Status StartWorker(const Cancelled& cancelled);
-  absl::Status StartProcess(const Cancelled& cancelled);
+  absl::Status StartAnyWorker(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  absl::Status StartWorker(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  absl::Status StartProcess(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   // UNAVAILABLE if walls are missing. May leave no worker.
-  absl::Status CheckWalls(const Cancelled& cancelled);
-  absl::Status Greet(const Cancelled& cancelled);
-  absl::Status TryCanary(const Cancelled& cancelled);
-  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled);
+  absl::Status CheckWalls(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  absl::Status Greet(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  absl::Status TryCanary(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  absl::StatusOr<std::vector<Ceiling>> MeasureCeilings(const Cancelled& cancelled)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   void AddMeasured(std::vector<Ceiling> ceilings);
-  absl::Status EnsureProblem(const Cancelled& cancelled);
-  absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled);
+  absl::Status EnsureProblem(const Cancelled& cancelled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  absl::StatusOr<Try> TryRun(const Request& request, const Cancelled& cancelled)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   // Asks the worker, starting one if needed. UNAVAILABLE if it did not answer the question,
   // UNIMPLEMENTED if it cannot.
   absl::StatusOr<Reply> CallOnce(const Request& request, Reply::KindCase expected,
-                                 absl::Duration limit, const Cancelled& cancelled);
+                                 absl::Duration limit, const Cancelled& cancelled)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   // Ends a worker that has run foreign code in its process: its later replies may be that code's.
-  void DropTaintedWorker();
+  void DropTaintedWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   // Ends a worker that failed; the device is suspect until a canary passes.
-  void Distrust(const std::string& why);
+  void Distrust(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   void SetState(DeviceState state, const std::string& message);
 
   const DeviceSupervisorOptions options_;
   const std::shared_ptr<StuckWorkers> stuck_;  // its twins have the same
-  std::mutex use_mutex_;                       // held during every call but Status
-  // Guarded by use_mutex_.
-  std::unique_ptr<WorkerProcess> worker_;
-  std::optional<Request> problem_;
-  bool problem_loaded_ = false;
-  int runs_ = 0;
-  std::string walls_missing_;          // as the worker says
-  bool tainted_ = false;               // the worker has run foreign code in its process
-  std::optional<std::string> origin_;  // ProblemPlan::origin of what the worker has run
+  Mutex use_mutex_;                            // held during every call but Status
+  std::unique_ptr<WorkerProcess> worker_ ABSL_GUARDED_BY(use_mutex_);
+  std::optional<Request> problem_ ABSL_GUARDED_BY(use_mutex_);
+  bool problem_loaded_ ABSL_GUARDED_BY(use_mutex_) = false;
+  int runs_ ABSL_GUARDED_BY(use_mutex_) = 0;
+  std::string walls_missing_ ABSL_GUARDED_BY(use_mutex_);  // as the worker says
+  // The worker has run foreign code in its process.
+  bool tainted_ ABSL_GUARDED_BY(use_mutex_) = false;
+  // ProblemPlan::origin of what the worker has run.
+  std::optional<std::string> origin_ ABSL_GUARDED_BY(use_mutex_);
 
-  mutable std::mutex status_mutex_;
-  DeviceStatus status_;  // guarded by status_mutex_
+  mutable Mutex status_mutex_;
+  DeviceStatus status_ ABSL_GUARDED_BY(status_mutex_);
   std::atomic<uint64_t> status_version_ = 0;
 };
 

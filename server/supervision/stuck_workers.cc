@@ -10,12 +10,12 @@ void StuckWorkers::End(std::unique_ptr<WorkerProcess> worker) {
 }
 
 void StuckWorkers::Keep(std::unique_ptr<WorkerProcess> worker) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   workers_.push_back(std::move(worker));
 }
 
 pid_t StuckWorkers::First() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(workers_, [](const auto& worker) { return worker->Gone(); });
   return workers_.empty() ? 0 : workers_[0]->pid();
 }

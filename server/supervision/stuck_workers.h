@@ -6,9 +6,9 @@
 #include <sys/types.h>
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "server/supervision/worker_process.h"
 
 namespace tune::server {
@@ -24,8 +24,8 @@ class StuckWorkers {
   pid_t First();
 
  private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<WorkerProcess>> workers_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::unique_ptr<WorkerProcess>> workers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

@@ -53,7 +53,7 @@ WallBook::WallBook(std::string folder, bool weak_allowed)
     : planted_(std::move(folder) + "/planted"), weak_allowed_(weak_allowed) {}
 
 bool WallBook::Knows(const std::string& program) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return walls_.contains(program);
 }
 
@@ -65,7 +65,7 @@ absl::Status WallBook::Try(const std::string& program, WorkerProcess& worker,
   v1::WorkerWalls walls;
   {
     // A worker that is not kept from the file may remove it.
-    std::lock_guard<std::mutex> trial(trial_mutex_);
+    MutexLock trial(trial_mutex_);
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(planted_).parent_path(), ignored);
     std::ofstream(planted_) << "planted\n";
@@ -81,14 +81,14 @@ absl::Status WallBook::Try(const std::string& program, WorkerProcess& worker,
   }
   worker.Kill();
   walls.set_worker(NameOf(program));
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   walls_[program] = std::move(walls);
   return absl::OkStatus();
 }
 
 absl::Status WallBook::Permit(const std::string& program, const std::string& said_missing) const {
   if (weak_allowed_) return absl::OkStatus();
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   auto it = walls_.find(program);
   std::string missing = it == walls_.end() ? "not tried" : MissingWalls(it->second);
   if (!said_missing.empty()) {
@@ -102,14 +102,14 @@ absl::Status WallBook::Permit(const std::string& program, const std::string& sai
 }
 
 std::optional<v1::WorkerWalls> WallBook::Of(const std::string& program) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   auto it = walls_.find(program);
   if (it == walls_.end()) return std::nullopt;
   return it->second;
 }
 
 std::vector<v1::WorkerWalls> WallBook::All() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<v1::WorkerWalls> all;
   for (const auto& [program, walls] : walls_) all.push_back(walls);
   return all;

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "server/supervision/worker_process.h"
 #include "tune/v1/walls.pb.h"
 
@@ -40,9 +40,9 @@ class WallBook {
  private:
   const std::string planted_;
   const bool weak_allowed_;
-  std::mutex trial_mutex_;  // one trial at a time
-  mutable std::mutex mutex_;
-  std::map<std::string, v1::WorkerWalls> walls_;  // by program; guarded by mutex_
+  Mutex trial_mutex_;  // one trial at a time
+  mutable Mutex mutex_;
+  std::map<std::string, v1::WorkerWalls> walls_ ABSL_GUARDED_BY(mutex_);  // by program
 };
 
 // "files: it could read the daemon's files; calls: ..."; empty if all walls stand.

@@ -20,13 +20,13 @@
 #include <filesystem>
 #include <future>
 #include <limits>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/supervision/process_tree.h"
 #include "server/supervision/reply.h"
@@ -87,7 +87,7 @@ class Spawner {
         [&] { return ChildProcess::Start(command); });
     std::future<absl::StatusOr<ChildProcess>> child = task.get_future();
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      MutexLock lock(mutex_);
       tasks_.push_back(std::move(task));
     }
     changed_.notify_one();
@@ -100,21 +100,21 @@ class Spawner {
   }
 
   void Serve() {
-    std::unique_lock<std::mutex> lock(mutex_);
+    MutexLock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return !tasks_.empty(); });
+      while (tasks_.empty()) changed_.wait(lock.native());
       std::packaged_task<absl::StatusOr<ChildProcess>()> task = std::move(tasks_.front());
       tasks_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       task();
-      lock.lock();
+      lock.Lock();
     }
   }
 
   const pid_t process_ = getpid();
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::packaged_task<absl::StatusOr<ChildProcess>()>> tasks_;
+  std::deque<std::packaged_task<absl::StatusOr<ChildProcess>()>> tasks_ ABSL_GUARDED_BY(mutex_);
 };
 
 std::string Beyond(const char* what, int64_t limit) {

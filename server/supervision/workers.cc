@@ -247,13 +247,14 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(const WorkersOptions& g
   }
   workers->FindNewDevices();
   const std::string host(DeviceProfiles().back()->family);
+  MutexLock lock(workers->mutex_);
   workers->devices_.push_back(MakeSupervisor(
       options, enclosure, host, host, find("tune-device-cpu").value_or("tune-device-cpu"), {}));
   return workers;
 }
 
 std::vector<DeviceSupervisor*> Workers::devices() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<DeviceSupervisor*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
   return devices;
@@ -262,7 +263,7 @@ std::vector<DeviceSupervisor*> Workers::devices() const {
 void Workers::FindNewDevices() {
   const absl::StatusOr<std::string> program = FindWorker("tune-device-cuda", options_.worker_dir);
   if (!program.ok()) return;  // a build without CUDA
-  std::lock_guard<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   int known = 0;
   for (const auto& device : devices_) known += OrdinalOf(device->id()).has_value() ? 1 : 0;
   const FoundGpus found = FindGpus(options_.gpus_dir);

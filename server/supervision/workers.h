@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/supervision/compile_cache.h"
 #include "server/supervision/compilers.h"
 #include "server/supervision/control_groups.h"
@@ -75,8 +75,8 @@ class Workers {
   std::unique_ptr<CompileCache> cache_;
   std::unique_ptr<WallBook> walls_;
   Compilers compilers_;
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<DeviceSupervisor>> devices_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<DeviceSupervisor>> devices_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tune::server

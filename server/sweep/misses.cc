@@ -134,7 +134,7 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
 absl::StatusOr<db::SweepRow> Misses::SubmitOnce(Submission& submission) const {
   // No two sweeps have the same creation time, by which each asker knows whether the sweep is its
   // own.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   int64_t& created_unix_ms = submission.sweep.job.created_unix_ms;
   created_unix_ms = std::max(absl::ToUnixMillis(absl::Now()), last_created_unix_ms_ + 1);
   last_created_unix_ms_ = created_unix_ms;

@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/devices/devices.h"
 #include "server/kernels/catalogue.h"
 #include "server/kernels/space_solver.h"
@@ -58,8 +58,8 @@ class Misses {
 
   const Tools tools_;
   mutable std::atomic<uint64_t> next_turn_ = 0;  // of the devices of a name
-  mutable std::mutex mutex_;
-  mutable int64_t last_created_unix_ms_ = 0;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable int64_t last_created_unix_ms_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tune::server

@@ -58,7 +58,7 @@ absl::Status CheckSameRequest(const SweepView& known, const Submission& asked) {
 }  // namespace
 
 SweepView SweepWork::view() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   SweepView view = view_;
   if (const std::shared_ptr<Job> job = job_.lock()) {
     const JobView now = job->view();
@@ -71,7 +71,7 @@ SweepView SweepWork::view() const {
 void SweepWork::Update(SweepView view) {
   std::shared_ptr<Job> job;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     view.row.job = std::move(view_.row.job);
     view_ = std::move(view);
     job = job_.lock();
@@ -82,7 +82,7 @@ void SweepWork::Update(SweepView view) {
 void SweepWork::AddTrial(const Trial& trial) {
   std::shared_ptr<Job> job;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     job = job_.lock();
   }
   if (job == nullptr) return;
@@ -92,7 +92,7 @@ void SweepWork::AddTrial(const Trial& trial) {
 
 bool SweepWork::WaitsFor(const std::string& device_id) {
   if (WhyNotOn(device_id).empty()) return false;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return ++put_back_ <= kPutBackMax;
 }
 
@@ -103,7 +103,7 @@ absl::Status SweepWork::Store(const db::JobRow& row) {
   view.row.job = row;
   if (db::IsFinished(row.state)) view.row.summary = SummaryText(view);
   RETURN_IF_ERROR(sweeps_.store_.UpdateSweep(view.row));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   view_.row = std::move(view.row);
   return absl::OkStatus();
 }
@@ -121,14 +121,14 @@ void SweepWork::AddNews(const Feed::News& news, v1::JobEvent& event) const {
 }
 
 std::string SweepWork::Name() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return absl::StrCat("sweep ", view_.row.id);
 }
 
 std::string SweepWork::WhyNotOn(const std::string& device_id) const {
   db::SweepRow row;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     row.device_name = view_.row.device_name;
     row.device_ids = view_.row.device_ids;
   }
@@ -275,25 +275,28 @@ void Sweeps::Enqueue(const SweepView& view, std::vector<std::string> devices) {
   const int64_t id = view.row.id;
   auto work = std::make_shared<SweepWork>(*this, view);
   auto job = std::make_shared<Job>(view.row.job, std::move(devices), work);
-  work->job_ = job;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(work->mutex_);
+    work->job_ = job;
+  }
+  {
+    MutexLock lock(mutex_);
     if (finished_.contains(id) || !live_.emplace(id, work).second) return;
   }
   if (scheduler_.Enqueue(job) != nullptr) return;
-  std::lock_guard lock(mutex_);  // the daemon stops
+  MutexLock lock(mutex_);  // the daemon stops
   live_.erase(id);
 }
 
 std::shared_ptr<SweepWork> Sweeps::FindLive(int64_t id) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto it = live_.find(id);
   return it == live_.end() ? nullptr : it->second;
 }
 
 std::shared_ptr<SweepWork> Sweeps::FindByKey(const std::string& idempotency_key) const {
   if (idempotency_key.empty()) return nullptr;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [id, work] : live_) {
     if (work->view().row.idempotency_key == idempotency_key) return work;
   }
@@ -303,7 +306,7 @@ std::shared_ptr<SweepWork> Sweeps::FindByKey(const std::string& idempotency_key)
 void Sweeps::Forget(SweepView view) {
   const int64_t id = view.row.id;
   view.waiting = false;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   live_.erase(id);
   finished_.insert_or_assign(id, std::move(view));
   if (finished_.size() > options_.views_kept_max) finished_.erase(finished_.begin());
@@ -332,7 +335,7 @@ absl::Status NoSuchSweep(db::Store& store, int64_t id) {
 absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
   if (const auto live = FindLive(id)) return live->view();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (auto it = finished_.find(id); it != finished_.end()) return it->second;
   }
   absl::StatusOr<db::SweepRow> row = store_.GetSweep(id);
@@ -345,7 +348,7 @@ absl::StatusOr<SweepView> Sweeps::Get(int64_t id) {
 
 absl::StatusOr<SweepView> Sweeps::OfJob(int64_t job_id) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [id, work] : live_) {
       if (SweepView view = work->view(); view.row.job.id == job_id) return view;
     }

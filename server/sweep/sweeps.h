@@ -6,13 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "db/store.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
@@ -55,11 +55,10 @@ class SweepWork : public JobWork {
   friend class Sweeps;
 
   Sweeps& sweeps_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  SweepView view_;
-  std::weak_ptr<Job> job_;
-  int put_back_ = 0;  // how often WaitsFor was true
+  mutable Mutex mutex_;
+  SweepView view_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);
+  int put_back_ ABSL_GUARDED_BY(mutex_) = 0;  // how often WaitsFor was true
 };
 
 // Runs a sweep. Passes each newer state to `work`, which has the last one when this returns.
@@ -125,10 +124,9 @@ class Sweeps {
   Scheduler& scheduler_;
   const RunSweepJob run_;
 
-  mutable std::mutex mutex_;
-  // Guarded by mutex_.
-  std::map<int64_t, std::shared_ptr<SweepWork>> live_;
-  std::map<int64_t, SweepView> finished_;  // the newest few
+  mutable Mutex mutex_;
+  std::map<int64_t, std::shared_ptr<SweepWork>> live_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, SweepView> finished_ ABSL_GUARDED_BY(mutex_);  // the newest few
 };
 
 // Sweeps as a kind of job. A sweep's row is its request, by which Sweeps queues it again.

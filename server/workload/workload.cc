@@ -110,8 +110,9 @@ absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& gi
   if (given.entries.empty()) return kernel.DefaultConfig(workload.problem, workload.traits());
   ASSIGN_OR_RETURN(Config config, kernel.Defaults(workload.problem, workload.traits()));
   for (const auto& [name, value] : given.entries) {
-    const auto param = std::find_if(config.entries.begin(), config.entries.end(),
-                                    [&](const auto& known) { return known.first == name; });
+    const auto param =
+        std::find_if(config.entries.begin(), config.entries.end(),
+                     [&name = name](const auto& known) { return known.first == name; });
     if (param == config.entries.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the kernel has no parameter '", name, "'; it has: ",

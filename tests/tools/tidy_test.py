@@ -36,6 +36,17 @@ class DeviceNames(unittest.TestCase):
             self.assertFalse(found('target == "cpu"', path), path)
 
 
+class Mutexes(unittest.TestCase):
+    def test_a_mutex_that_clang_does_not_check_is_found_in_product_code(self):
+        def found_in(path, line="  std::mutex mutex_;"):
+            return tidy.has_unchecked_mutex(pathlib.Path(path), line)
+        self.assertTrue(found_in("server/a.h"))
+        self.assertTrue(found_in("db/a.cc", "std::shared_mutex m;"))
+        for path in ("base/mutex.h", "client/libtune/answer_table.h", "tests/server/a_test.cc", "server/a.md"):
+            self.assertFalse(found_in(path), path)
+        self.assertFalse(found_in("server/a.h", "  Mutex mutex_;  // not std::mutex"))
+
+
 class Openings(unittest.TestCase):
     def places(self, texts):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(tidy, "ROOT", pathlib.Path(folder)):

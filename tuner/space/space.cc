@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "tuner/space/diagnosis.h"
 #include "tuner/space/solver.h"
@@ -50,10 +50,10 @@ struct Space::Lazy {
   SpaceDefinition definition;  // what `compiled` points into
   CompiledSpace compiled;
   std::vector<size_t> conjuncts;
-  mutable std::mutex mutex;
-  mutable std::unique_ptr<ProgramRunner> runner;  // under the mutex
-  uint64_t some_valid = 0;                        // the index of a valid config
-  std::function<bool()> stopped;                  // may be empty
+  mutable Mutex mutex;
+  std::unique_ptr<ProgramRunner> runner ABSL_PT_GUARDED_BY(mutex);
+  uint64_t some_valid = 0;        // the index of a valid config
+  std::function<bool()> stopped;  // may be empty
 };
 
 absl::StatusOr<Space> Space::Build(const SpaceDefinition& definition, const SpaceEffort& effort) {
@@ -135,10 +135,11 @@ uint64_t Space::SomeValid() const { return lazy_ == nullptr ? 0 : lazy_->some_va
 
 bool Space::Holds(absl::Span<const uint16_t> digits) const {
   if (lazy_ == nullptr) return true;
-  const std::lock_guard<std::mutex> lock(lazy_->mutex);
-  return std::all_of(lazy_->conjuncts.begin(), lazy_->conjuncts.end(), [&](size_t conjunct) {
-    return lazy_->runner->Decide(conjunct, digits) == Verdict::kTrue;
-  });
+  MutexLock lock(lazy_->mutex);
+  return std::all_of(lazy_->conjuncts.begin(), lazy_->conjuncts.end(),
+                     [&](size_t conjunct) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lazy_->mutex) {
+                       return lazy_->runner->Decide(conjunct, digits) == Verdict::kTrue;
+                     });
 }
 
 bool Space::Contains(uint64_t index) const {

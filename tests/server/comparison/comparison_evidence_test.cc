@@ -54,7 +54,7 @@ class ComparisonEvidenceTest : public testing::Test {
 TEST_F(ComparisonEvidenceTest, SamplesComeOnlyIfAskedForAndAreBounded) {
   AddTurns(3, 10'000);
   const auto samples_in = [](const ComparisonEvidence& evidence) {
-    return evidence.problems.at(0).at(0).legs.at(0).samples_ns.size();
+    return evidence.problems.at(0).at(0).legs.at(0).leg.samples_ns.size();
   };
   EXPECT_EQ(samples_in(LoadComparison(*store_, id_, Samples::kInclude, {}).value()), 10'000u);
   const ComparisonEvidence without = LoadComparison(*store_, id_, Samples::kOmit, {}).value();

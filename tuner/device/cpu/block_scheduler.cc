@@ -52,7 +52,7 @@ const tune_cpu::Services BlockScheduler::kServices = {&Barrier, &Warp, &Yield, &
                                                       &AssertFailed};
 
 void Launch::Fail(absl::Status why) {
-  std::lock_guard<std::mutex> lock(mutex);
+  MutexLock lock(mutex);
   if (failure.ok()) failure = std::move(why);
   failed.store(true, std::memory_order_relaxed);
 }

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "tuner/device/cpu/fiber.h"
 #include "tuner/device/cpu/launcher.h"
 #include "tuner/device/cpu/prelude/abi.h"
@@ -31,8 +31,8 @@ struct Launch {
 
   std::atomic<uint64_t> next_block{0};
   std::atomic<bool> failed{false};
-  std::mutex mutex;
-  absl::Status failure;  // of the first thread that failed; guarded by mutex
+  Mutex mutex;
+  absl::Status failure ABSL_GUARDED_BY(mutex);  // of the first thread that failed
 
   void Fail(absl::Status why);
 };

@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "tuner/device/cpu/block_scheduler.h"
 #include "tuner/device/cpu/host_info.h"
 #include "tuner/device/cpu/launcher.h"
@@ -26,8 +26,8 @@ using tune::cpu::Launcher;
 // one of those may have held the mutex.
 struct Processors {
   const pid_t pid = getpid();
-  std::mutex mutex;
-  std::unique_ptr<Launcher> launcher;
+  tune::Mutex mutex;
+  std::unique_ptr<Launcher> launcher ABSL_GUARDED_BY(mutex);
 };
 
 // Never destroyed: a program may launch until its very end.
@@ -41,7 +41,8 @@ Processors& ThisProcess() {
   return *seen;
 }
 
-absl::StatusOr<Launcher*> LauncherOf(Processors& processors) {
+absl::StatusOr<Launcher*> LauncherOf(Processors& processors)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(processors.mutex) {
   if (processors.launcher != nullptr) return processors.launcher.get();
   absl::StatusOr<std::unique_ptr<Launcher>> made =
       Launcher::Create(tune::cpu::UsableCpus(), tune::cpu::kSharedBytesMax);
@@ -77,7 +78,7 @@ extern "C" {
                                                        size_t why_bytes) {
   try {
     Processors& processors = ThisProcess();
-    std::lock_guard lock(processors.mutex);
+    tune::MutexLock lock(processors.mutex);
     const absl::StatusOr<Launcher*> launcher = LauncherOf(processors);
     if (!launcher.ok()) return Tell(launcher.status(), why, why_bytes);
     tune::LaunchPlan plan{.grid = {sizes[0], sizes[1], sizes[2]},

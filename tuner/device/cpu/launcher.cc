@@ -217,7 +217,10 @@ absl::StatusOr<double> Launcher::Launch(const KernelCode& code, const LaunchPlan
         if (code.set_shared != nullptr) code.set_shared(workers_[i]->scheduler->shared());
       },
       [&](unsigned i) { workers_[i]->scheduler->Run(launch); });
-  if (launch.failed.load(std::memory_order_relaxed)) return launch.failure;
+  if (launch.failed.load(std::memory_order_relaxed)) {
+    MutexLock lock(launch.mutex);
+    return launch.failure;
+  }
   return duration_ns;
 }
 

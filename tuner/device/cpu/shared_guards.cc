@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/elf_view.h"
+#include "base/mutex.h"
 #include "tuner/device/cpu/guard_zone.h"
 
 // The loader's argument for the address of a module's variable in the calling thread. The loader
@@ -197,12 +197,12 @@ std::string SharedGuards::Inspect(Launcher& launcher, unsigned thread) const {
 }
 
 std::string SharedGuards::DescribeDamage(Launcher& launcher) const {
-  std::mutex mutex;
+  Mutex mutex;
   std::string first;
   launcher.RunOnAll([&](unsigned thread) {
     std::string damage = Inspect(launcher, thread);
     if (damage.empty()) return;
-    std::lock_guard<std::mutex> lock(mutex);
+    MutexLock lock(mutex);
     if (first.empty()) first = std::move(damage);
   });
   if (!first.empty()) Fill(launcher);

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "tuner/device/cuda/dynamic_library.h"
 
@@ -55,9 +55,9 @@ constexpr size_t kBufferAlignment = 8;
 // The state of CUPTI's callbacks, which carry no user data. It lives as long as the process.
 struct Recording {
   CuptiApi cupti;
-  std::mutex mutex;
-  std::vector<uint8_t*> free_buffers;   // guarded by mutex
-  std::vector<ActivityRecord> records;  // guarded by mutex
+  Mutex mutex;
+  std::vector<uint8_t*> free_buffers ABSL_GUARDED_BY(mutex);
+  std::vector<ActivityRecord> records ABSL_GUARDED_BY(mutex);
   bool memsets = false;
   bool usable = false;
   ActivityClock clock;
@@ -66,7 +66,7 @@ struct Recording {
 Recording* recording = nullptr;
 
 void CUPTIAPI RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_records) {
-  std::lock_guard<std::mutex> lock(recording->mutex);
+  MutexLock lock(recording->mutex);
   if (recording->free_buffers.empty()) {
     *buffer = static_cast<uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
   } else {
@@ -78,7 +78,7 @@ void CUPTIAPI RequestBuffer(uint8_t** buffer, size_t* size, size_t* max_records)
 }
 
 void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
-  std::lock_guard<std::mutex> lock(recording->mutex);
+  MutexLock lock(recording->mutex);
   CUpti_Activity* activity = nullptr;
   while (valid_bytes > 0 && recording->cupti.cuptiActivityGetNextRecord(
                                 buffer, valid_bytes, &activity) == CUPTI_SUCCESS) {
@@ -138,7 +138,7 @@ absl::Status ActivityClock::Clear(bool memsets) {
   cupti.cuptiActivityFlushAll(0);
   size_t dropped = 0;
   cupti.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
-  std::lock_guard<std::mutex> lock(recording->mutex);
+  MutexLock lock(recording->mutex);
   recording->records.clear();
   return absl::OkStatus();
 }
@@ -150,7 +150,7 @@ absl::StatusOr<std::vector<double>> ActivityClock::Collect(size_t count, const S
   // a record that it gives may lack its times: it comes last.
   for (uint32_t flag : {0u, 0u, static_cast<uint32_t>(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)}) {
     RETURN_IF_ERROR(cupti.Check(cupti.cuptiActivityFlushAll(flag), "cuptiActivityFlushAll"));
-    std::lock_guard<std::mutex> lock(recording->mutex);
+    MutexLock lock(recording->mutex);
     const auto kernels = std::count_if(recording->records.begin(), recording->records.end(),
                                        [](const ActivityRecord& record) { return !record.memset; });
     if (static_cast<size_t>(kernels) >= wanted) break;
@@ -160,7 +160,7 @@ absl::StatusOr<std::vector<double>> ActivityClock::Collect(size_t count, const S
                               "cuptiActivityGetNumDroppedRecords"));
   std::vector<ActivityRecord> records;
   {
-    std::lock_guard<std::mutex> lock(recording->mutex);
+    MutexLock lock(recording->mutex);
     records.swap(recording->records);
   }
   if (dropped != 0) {

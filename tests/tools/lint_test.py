@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests lint.py on a project of one source: findings, none, and that only what changed is checked again."""
+import contextlib
+import io
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tools"))
+import lint  # noqa: E402
+
+HEADER = """#pragma once
+#include <vector>
+#include "base/mutex.h"
+class Queue {
+ public:
+  int Size();
+ private:
+  tune::Mutex mutex_;
+  std::vector<int> items_ ABSL_GUARDED_BY(mutex_);
+};
+"""
+UNLOCKED = '#include "server/queue.h"\nint Queue::Size() { return (int)items_.size(); }\n'
+LOCKED = UNLOCKED.replace("{ ", "{ tune::MutexLock lock(mutex_); ")
+
+
+@unittest.skipIf(shutil.which("clang++") is None, "no clang")
+class Threads(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve()
+        for name in ("base", "server", "build"):
+            (self.root / name).mkdir()
+        shutil.copy(REPOSITORY / "base/mutex.h", self.root / "base")
+        (self.root / "build/pch.hxx").write_text("#include <vector>\n")
+        command = f"c++ -I{self.root} -std=c++20 --param=gcc=1 -Winvalid-pch -include build/pch.hxx -o q.o -c server/queue.cc"
+        (self.root / "build/compile_commands.json").write_text(json.dumps(
+            [{"directory": str(self.root), "file": "server/queue.cc", "command": command}]))
+        self.write(LOCKED)
+        mocked = mock.patch.object(lint, "ROOT", self.root)
+        mocked.start()
+        self.addCleanup(mocked.stop)
+
+    def write(self, source, header=HEADER):
+        (self.root / "server/queue.cc").write_text(source)
+        (self.root / "server/queue.h").write_text(header)
+
+    def lint(self):
+        """(exit code, what was printed) of a check of all sources."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = lint.main([str(self.root / "build"), "threads"])
+        return code, out.getvalue()
+
+    def test_a_guarded_member_used_without_its_mutex_is_a_finding_each_time(self):
+        self.write(UNLOCKED)
+        for _ in range(2):
+            code, out = self.lint()
+            self.assertEqual(code, 1, out)
+            self.assertIn("server/queue.cc:2", out)
+            self.assertIn("'items_' requires holding mutex 'mutex_'", out)
+
+    def test_what_had_no_finding_is_checked_again_only_after_a_change(self):
+        self.assertEqual(self.lint(), (0, "threads: 1 sources, 1 checked, 0 with findings\n"))
+        self.assertEqual(self.lint(), (0, "threads: 1 sources, 0 checked, 0 with findings\n"))
+        self.write(LOCKED, HEADER + "// A comment.\n")
+        self.assertEqual(self.lint(), (0, "threads: 1 sources, 1 checked, 0 with findings\n"))
+
+    def test_a_source_that_does_not_compile_is_a_finding(self):
+        self.write(LOCKED + "int x = y;\n")
+        code, out = self.lint()
+        self.assertEqual(code, 1)
+        self.assertIn("undeclared identifier", out)
+
+    def test_sources_without_a_mutex_are_left_out(self):
+        self.write("int x;\n")
+        self.assertEqual(self.lint(), (0, "threads: 0 sources, 0 checked, 0 with findings\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
