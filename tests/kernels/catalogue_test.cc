@@ -175,7 +175,8 @@ TEST(CatalogueTest, DefaultsOfGemmAndDecodeAreValidForProblemsOfAllSizes) {
 
 // Knowledge by size is a table (by_limit), knowledge by case a let with a comment.
 TEST(CatalogueTest, NoDefaultHasMoreThanThreeConditions) {
-  for (const CatalogueEntry& entry : LoadCatalogue().value()) {
+  const std::vector<CatalogueEntry> catalogue = LoadCatalogue().value();
+  for (const CatalogueEntry& entry : catalogue) {
     const auto kernel = server::ReadKernel(entry.spec_name, entry.spec_text, entry.files).value();
     for (const ParamSpec& param : kernel->spec().params) {
       std::vector<std::string> defaults = {param.default_value};

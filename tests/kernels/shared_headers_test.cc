@@ -28,18 +28,22 @@ TEST(SharedHeadersTest, IncludedHeadersComeFirst) {
   const auto resolved =
       ResolveSharedHeaders("k.textproto", R"(headers: "<kernels/summed.cuh>")", ReadShipped);
   ASSERT_TRUE(resolved.ok()) << resolved.status();
-  EXPECT_EQ(resolved->text, R"(headers: ["cluster.cuh", "element.cuh", "rows.cuh", "summed.cuh"])");
-  EXPECT_THAT(resolved->headers, UnorderedElementsAre(Key("cluster.cuh"), Key("element.cuh"),
-                                                      Key("rows.cuh"), Key("summed.cuh")));
+  EXPECT_EQ(resolved->text,
+            R"(headers: ["async_copy.cuh", "sm90.cuh", "cluster.cuh", "fast_math.cuh", )"
+            R"("element.cuh", "rows.cuh", "summed.cuh"])");
+  EXPECT_THAT(resolved->headers,
+              UnorderedElementsAre(Key("async_copy.cuh"), Key("sm90.cuh"), Key("cluster.cuh"),
+                                   Key("fast_math.cuh"), Key("element.cuh"), Key("rows.cuh"),
+                                   Key("summed.cuh")));
   for (const auto& [name, text] : resolved->headers) EXPECT_EQ(text, SharedHeaders().at(name));
 }
 
 TEST(SharedHeadersTest, EachHeaderIsNamedOnce) {
   EXPECT_EQ(
       Resolved(R"(headers: ["a.h", "<kernels/flat.cuh>", '<kernels/adamw_step.cuh>', "b.h"])"),
-      R"(headers: ["a.h", "element.cuh", "flat.cuh", "adamw_step.cuh", "b.h"])");
-  EXPECT_EQ(Resolved(R"(headers: "<kernels/rows.cuh>" headers: "<kernels/element.cuh>")"),
-            R"(headers: ["cluster.cuh", "rows.cuh"] headers: "element.cuh")")
+      R"(headers: ["a.h", "fast_math.cuh", "element.cuh", "flat.cuh", "adamw_step.cuh", "b.h"])");
+  EXPECT_EQ(Resolved(R"(headers: "<kernels/cluster.cuh>" headers: "<kernels/sm90.cuh>")"),
+            R"(headers: "cluster.cuh" headers: ["async_copy.cuh", "sm90.cuh"])")
       << "in the place that the spec gives it";
 }
 
@@ -55,8 +59,8 @@ TEST(SharedHeadersTest, TheRestOfTheTextStaysAsItIs) {
        }) {
     EXPECT_EQ(Resolved(text), text);
   }
-  EXPECT_EQ(Resolved("lets { name: \"a\" } # '\nheaders: \"<kernels/sigmoid.cuh>\"  # why\n"),
-            "lets { name: \"a\" } # '\nheaders: \"sigmoid.cuh\"  # why\n");
+  EXPECT_EQ(Resolved("lets { name: \"a\" } # '\nheaders: \"<kernels/overlap.cuh>\"  # why\n"),
+            "lets { name: \"a\" } # '\nheaders: \"overlap.cuh\"  # why\n");
 }
 
 TEST(SharedHeadersTest, UnknownNamesAreRefusedWithTheKnownOnes) {
