@@ -25,9 +25,6 @@ void SetLimits(const Limits& limits, grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("clients");
   quota.Resize(static_cast<size_t>(limits.connection_bytes));
   builder.SetResourceQuota(quota);
-  // For reflection, the only synchronous service.
-  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
 }
 
 }  // namespace

@@ -240,6 +240,7 @@ struct ServicesModule final : Module {
 
   JobsModule& jobs;
   std::unique_ptr<Misses> misses_;
+  std::vector<std::string> contracts_;  // the names of the services
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::vector<std::unique_ptr<Guard>> guards_;
   KernelService* kernel_service_ = nullptr;

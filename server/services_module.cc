@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-
 #include <string>
 
 #include "absl/functional/bind_front.h"
@@ -17,6 +15,7 @@
 #include "server/modules.h"
 #include "server/profile/profile_service.h"
 #include "server/records/record_service.h"
+#include "server/reflection_service.h"
 #include "server/report/report_service.h"
 #include "server/server_service.h"
 #include "server/snapshots/snapshot_service.h"
@@ -29,6 +28,7 @@ ServicesModule::~ServicesModule() = default;
 
 template <typename Contract, typename Service, typename... Arguments>
 Service* ServicesModule::Add(Arguments&&... arguments) {
+  contracts_.emplace_back(Contract::service_full_name());
   auto service = std::make_unique<Service>(std::forward<Arguments>(arguments)...);
   Service* const added = service.get();
   const auto* const contract =
@@ -97,6 +97,7 @@ void ServicesModule::AddServerServices() {
     for (const std::string& error : cancelled.errors) response.add_job_errors(Utf8(error));
   };
   Add<v1::TokenService, TokenService>(*jobs.access.tokens, principals, cancel_jobs, executors);
+  Add<grpc::reflection::v1alpha::ServerReflection, ReflectionService>(contracts_);
 }
 
 absl::Status ServicesModule::ServeKernels() {
@@ -115,7 +116,6 @@ absl::Status ServicesModule::Start() {
   AddRecordServices();
   AddServerServices();
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   return jobs.calls.Serve([this](grpc::ServerBuilder& builder) {
     jobs.access.listeners.AddTo(builder);
     for (const std::unique_ptr<Guard>& guard : guards_) builder.RegisterService(guard.get());

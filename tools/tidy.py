@@ -93,7 +93,7 @@ def may_include(table):
 
 def home_of(path, table):
     """The longest folder of the table in which a file or an include lies. Generated messages are `proto`'s."""
-    if str(path).startswith(("tune/v1/", "tune/worker/")):
+    if str(path).startswith(("tune/v1/", "tune/worker/", "grpc/reflection/")):
         return "proto"
     homes = [home for home in table if str(path).startswith(home + "/")]
     return max(homes, key=len, default=None)
