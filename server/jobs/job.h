@@ -58,7 +58,8 @@ class JobWork {
   // cuda:0 is quarantined"; empty: it does not wait. Asked again every second or so. Must not call
   // the scheduler.
   virtual std::string WhyNotOn(const std::string& /*device_id*/) const { return ""; }
-  // Memory that the sources of its kernels take while it waits. Asked once, when it is submitted.
+  // Memory that the sources of its kernels, or a sweep's prior, take while it waits. Asked once,
+  // when it is submitted.
   virtual size_t source_bytes() const { return 0; }
   // Whether it can go on after it was stopped.
   virtual bool resumable() const { return false; }

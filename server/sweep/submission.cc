@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
 #include "server/kernels/source_findings.h"
@@ -32,7 +33,8 @@ absl::Status CheckBudget(const v1::Budget& budget) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SearchOptions> SearchOptionsOf(const v1::SubmitSweepRequest& request) {
+absl::StatusOr<SearchOptions> SearchOptionsOf(const v1::SubmitSweepRequest& request,
+                                              const KernelSpec& spec) {
   const double chance = request.stop().improvement_chance_min();
   if (!(chance >= 0 && chance <= 1)) {
     return absl::InvalidArgumentError(
@@ -42,8 +44,9 @@ absl::StatusOr<SearchOptions> SearchOptionsOf(const v1::SubmitSweepRequest& requ
                        .improvement_chance_min = chance,
                        .no_warm_start = request.no_warm_start()};
   if (request.has_prior()) {
-    ASSIGN_OR_RETURN(WarmStart prior, FromProto(request.prior()));
+    ASSIGN_OR_RETURN(WarmStart prior, FromProto(request.prior(), spec));
     search.prior = std::make_shared<const WarmStart>(std::move(prior));
+    search.prior_digest = Sha256Hex(request.prior().SerializeAsString());
   }
   return search;
 }
@@ -91,7 +94,7 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
   ASSIGN_OR_RETURN(const Workload workload,
                    ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline, cancelled));
   Submission submission{.kernel = ToRow(workload.named), .device_ids = workload.device.ids};
-  ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request));
+  ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request, workload.kernel().spec()));
   RETURN_IF_ERROR(RefuseSource(workload, submission.warnings));
   const DeviceStatus& status = workload.device.view.status;
   db::SweepRow& sweep = submission.sweep;

@@ -46,6 +46,7 @@ void SearchToProto(const SweepView& view, v1::Sweep& proto) {
     stop.set_improvement_chance_min(view.search.improvement_chance_min);
   }
   proto.set_no_warm_start(view.search.no_warm_start);
+  proto.set_prior_digest(view.search.prior_digest);
   proto.set_embedded(view.embedded);
   proto.set_interrupted(view.interrupted);
   if (!view.warm_sources.empty()) {
@@ -61,7 +62,8 @@ void SearchToProto(const SweepView& view, v1::Sweep& proto) {
 void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
   view.search = {.trials_without_improvement = proto.stop().trials_without_improvement(),
                  .improvement_chance_min = proto.stop().improvement_chance_min(),
-                 .no_warm_start = proto.no_warm_start()};
+                 .no_warm_start = proto.no_warm_start(),
+                 .prior_digest = proto.prior_digest()};
   view.warm_observations = proto.warm_start().observations();
   view.warm_sources = {proto.warm_start().sources().begin(), proto.warm_start().sources().end()};
   view.fixed_params = {proto.fixed_params().begin(), proto.fixed_params().end()};

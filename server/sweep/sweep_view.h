@@ -89,6 +89,7 @@ struct SearchOptions {
   bool no_warm_start = false;
   // The prior that the client sent along; not stored. May be null.
   std::shared_ptr<const WarmStart> prior;
+  std::string prior_digest;  // SHA-256 of that prior, hex; stored; empty without one
 };
 
 struct SweepView {

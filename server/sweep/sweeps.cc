@@ -31,6 +31,11 @@ void AddSweep(const SweepView& view, v1::JobEvent& event) {
   event.add_results()->PackFrom(sweep);
 }
 
+// The memory that the prior takes until the sweep has ended.
+size_t PriorBytes(const SearchOptions& search) {
+  return search.prior == nullptr ? 0 : BytesOf(*search.prior);
+}
+
 // How the search of a sweep was asked for.
 std::string SearchText(const SearchOptions& search) {
   return SummaryText(SweepView{.search = search});
@@ -123,6 +128,11 @@ void SweepWork::AddNews(const Feed::News& news, v1::JobEvent& event) const {
 std::string SweepWork::Name() const {
   MutexLock lock(mutex_);
   return absl::StrCat("sweep ", view_.row.id);
+}
+
+size_t SweepWork::source_bytes() const {
+  MutexLock lock(mutex_);
+  return PriorBytes(view_.search);
 }
 
 std::string SweepWork::WhyNotOn(const std::string& device_id) const {
@@ -252,7 +262,8 @@ absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
     RETURN_IF_ERROR(CheckSameRequest(view, submission));
     return view;
   }
-  ASSIGN_OR_RETURN(const Scheduler::Place place, scheduler_.TakePlace(submission.sweep.job.owner));
+  ASSIGN_OR_RETURN(const Scheduler::Place place,
+                   scheduler_.TakePlace(submission.sweep.job.owner, PriorBytes(submission.search)));
   RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
   SweepView asked{
       .row = submission.sweep, .embedded = options_.left.embedded, .search = submission.search};
@@ -306,6 +317,7 @@ std::shared_ptr<SweepWork> Sweeps::FindByKey(const std::string& idempotency_key)
 void Sweeps::Forget(SweepView view) {
   const int64_t id = view.row.id;
   view.waiting = false;
+  view.search.prior = nullptr;
   MutexLock lock(mutex_);
   live_.erase(id);
   finished_.insert_or_assign(id, std::move(view));

@@ -49,6 +49,7 @@ class SweepWork : public JobWork {
   std::string Name() const override;
   std::string WhyNotOn(const std::string& device_id) const override;
   bool resumable() const override { return true; }
+  size_t source_bytes() const override;
   absl::Duration time_max() const override { return absl::InfiniteDuration(); }
 
  private:

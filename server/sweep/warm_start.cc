@@ -87,7 +87,23 @@ bool Append(const std::vector<Trial>& trials, double trust, size_t observations_
   return true;
 }
 
-absl::Status CheckPrior(const v1::Prior& prior) {
+// Recordings of another revision may have other params; their configs are then of no use.
+absl::Status CheckParams(const v1::Config& config, const KernelSpec& spec) {
+  if (static_cast<size_t>(config.entries_size()) > spec.params.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("a config of ", config.entries_size(),
+                                                   " values; ", spec.name, " has ",
+                                                   spec.params.size(), " params"));
+  }
+  for (const v1::ConfigEntry& entry : config.entries()) {
+    const auto is_it = [&](const ParamSpec& param) { return param.name == entry.param(); };
+    if (std::any_of(spec.params.begin(), spec.params.end(), is_it)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec.name, " has no param '", Utf8(entry.param().substr(0, kSourceNameMax)), "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPrior(const v1::Prior& prior, const KernelSpec& spec) {
   size_t observations = 0;
   for (const v1::Prior::Source& source : prior.sources()) {
     observations += source.observations_size();
@@ -105,6 +121,10 @@ absl::Status CheckPrior(const v1::Prior& prior) {
             absl::StrCat("prior ", source.name(), ": outcome ", observation.outcome(),
                          " with a relative latency of ", ratio, "; that is 1 or more"));
       }
+      if (const absl::Status fits = CheckParams(observation.config(), spec); !fits.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("prior ", source.name(), ": ", fits.message()));
+      }
     }
   }
   if (observations > kPriorObservationsMax || prior.sources_size() > kGivenSourcesMax) {
@@ -117,8 +137,8 @@ absl::Status CheckPrior(const v1::Prior& prior) {
 
 }  // namespace
 
-absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior) {
-  RETURN_IF_ERROR(CheckPrior(prior));
+absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior, const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckPrior(prior, spec));
   WarmStart warm_start;
   for (const v1::Prior::Source& source : prior.sources()) {
     for (const v1::Prior::Observation& observation : source.observations()) {
@@ -131,7 +151,25 @@ absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior) {
     }
     warm_start.sources.push_back(source.name());
   }
+  if (const size_t bytes = BytesOf(warm_start); bytes > kPriorBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a prior of ", bytes >> 20, " MiB; at most ",
+                                                   kPriorBytesMax >> 20, ": send fewer configs"));
+  }
   return warm_start;
+}
+
+size_t BytesOf(const WarmStart& warm_start) {
+  size_t bytes = sizeof(warm_start) + warm_start.prior.capacity() * sizeof(PriorObservation);
+  for (const std::string& source : warm_start.sources) bytes += sizeof(source) + source.capacity();
+  for (const PriorObservation& observation : warm_start.prior) {
+    const auto& entries = observation.config.entries;
+    bytes += entries.capacity() * sizeof(entries[0]);
+    for (const auto& [param, value] : entries) {
+      if (param.capacity() >= sizeof(param)) bytes += param.capacity();
+      if (const auto* const text = std::get_if<std::string>(&value)) bytes += text->capacity();
+    }
+  }
+  return bytes;
 }
 
 std::vector<NearWinner> NearestWinners(const lookup::Index& index, const lookup::Query& query,

@@ -20,14 +20,19 @@
 namespace tune::server {
 
 inline constexpr size_t kPriorObservationsMax = 5000;
+inline constexpr size_t kPriorBytesMax = size_t{32} << 20;  // in memory
 
 struct WarmStart {
   std::vector<PriorObservation> prior;
   std::vector<std::string> sources;  // for people, the most trusted first
 };
 
-// INVALID_ARGUMENT: too many observations, or invalid values.
-absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior);
+// INVALID_ARGUMENT: too many observations or bytes, invalid values, or a config with params that
+// the kernel does not have.
+absl::StatusOr<WarmStart> FromProto(const v1::Prior& prior, const KernelSpec& spec);
+
+// The memory that a warm start takes.
+size_t BytesOf(const WarmStart& warm_start);
 
 // Gathers what the store has of the kernel under keys other than `key`, and sweeps that came with
 // the program, the nearest first, at most `observations_max`. `kernel_name` has its name space:

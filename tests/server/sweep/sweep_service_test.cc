@@ -391,6 +391,8 @@ TEST_F(SweepServiceTest, SameIdempotencyKeySameSweep) {
   EXPECT_EQ(Submit(request).id(), id);
   AwaitEnd(*stubs_->sweeps, id);
   EXPECT_EQ(Submit(request).id(), id);
+  request.mutable_prior()->add_sources()->set_name("elsewhere");
+  EXPECT_EQ(Refusal(request).error_code(), grpc::StatusCode::ALREADY_EXISTS) << "another prior";
 }
 
 TEST_F(SweepServiceTest, BudgetInTrials) {

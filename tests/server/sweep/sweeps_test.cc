@@ -78,9 +78,10 @@ class SweepsTest : public testing::Test {
   }
 
   void Start(const Sweeps::Options& options, size_t unfinished_max, RunSweepJob run) {
-    scheduler_ = std::make_unique<Scheduler>(
-        Scheduler::Options{.unfinished_max = unfinished_max, .embedded = options.left.embedded},
-        *store_, turns_, ticker_, DeviceCare());
+    scheduler_options_.unfinished_max = unfinished_max;
+    scheduler_options_.embedded = options.left.embedded;
+    scheduler_ =
+        std::make_unique<Scheduler>(scheduler_options_, *store_, turns_, ticker_, DeviceCare());
     sweeps_ = Sweeps::Start(options, *store_, *scheduler_, std::move(run)).value();
   }
 
@@ -147,6 +148,7 @@ class SweepsTest : public testing::Test {
   WatchTicker ticker_{{.period = absl::Milliseconds(20)}};
   std::unique_ptr<Gate> gate_;
   std::unique_ptr<db::Store> store_;
+  Scheduler::Options scheduler_options_;
   DeviceTurns turns_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Sweeps> sweeps_;
@@ -348,6 +350,44 @@ TEST_F(SweepsTest, SameKeyIsTheSameSweep) {
   Restart({});
   EXPECT_EQ(sweeps_->Submit(MakeSubmission("cpu", "key")).value().row.job.state,
             db::JobState::kDone);
+}
+
+TEST_F(SweepsTest, SameKeyWithAnotherPriorIsRefused) {
+  Submission asked = MakeSubmission("cpu", "alice/key");
+  asked.search.prior_digest = "one";
+  Submission other = asked;
+  other.search.prior_digest = "two";
+  const int64_t id = sweeps_->Submit(asked).value().row.id;
+  EXPECT_EQ(sweeps_->Submit(asked).value().row.id, id);
+  EXPECT_TRUE(absl::IsAlreadyExists(sweeps_->Submit(other).status()));
+  gate_->Open();
+  AwaitEnd(id);
+  Restart({});
+  EXPECT_EQ(sweeps_->Submit(asked).value().row.id, id);
+  EXPECT_TRUE(absl::IsAlreadyExists(sweeps_->Submit(other).status()));
+}
+
+TEST_F(SweepsTest, PriorsCountAmongTheSourcesThatAPrincipalsJobsHold) {
+  scheduler_options_.is_operator = [](const std::string& owner) { return owner == "root"; };
+  Restart({});
+  WarmStart prior;
+  prior.prior.resize(1);
+  prior.prior[0].config.entries = {{"THREADS", std::string(size_t{30} << 20, 'x')}};
+  Submission asked = MakeSubmission("cpu");
+  asked.sweep.job.owner = "a";
+  asked.search.prior = std::make_shared<const WarmStart>(std::move(prior));
+  const int64_t first = sweeps_->Submit(asked).value().row.id;
+  EXPECT_TRUE(sweeps_->Submit(asked).ok());
+  const absl::Status refused = sweeps_->Submit(asked).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("MiB of sources"));
+  Submission of_other = asked;
+  of_other.sweep.job.owner = "b";
+  EXPECT_TRUE(sweeps_->Submit(of_other).ok());
+  gate_->Open();
+  AwaitEnd(first);
+  EXPECT_TRUE(sweeps_->Submit(asked).ok());
+  EXPECT_EQ(sweeps_->Get(first)->search.prior, nullptr) << "its memory is free";
 }
 
 TEST_F(SweepsTest, FullQueueRefuses) {

@@ -176,7 +176,7 @@ TEST_F(WarmStartTest, TrustFallsWithEveryDifference) {
   EXPECT_EQ(TrustIn(cpu, key, spec), 0);
 }
 
-TEST(WarmStartFromProtoTest, ChecksWhatClientsSend) {
+TEST_F(WarmStartTest, ChecksWhatClientsSend) {
   v1::Prior prior;
   v1::Prior::Source& source = *prior.add_sources();
   source.set_name("elsewhere");
@@ -184,17 +184,48 @@ TEST(WarmStartFromProtoTest, ChecksWhatClientsSend) {
   v1::ConfigEntry& entry = *observation.mutable_config()->add_entries();
   entry.set_param("THREADS");
   entry.mutable_value()->set_integer(64);
-  EXPECT_FALSE(FromProto(prior).ok()) << "no outcome";
+  EXPECT_FALSE(FromProto(prior, kernel_->spec()).ok()) << "no outcome";
   observation.set_outcome(v1::OUTCOME_OK);
   observation.set_relative_latency(0.5);
-  EXPECT_THAT(FromProto(prior).status().message(), HasSubstr("elsewhere"));
+  EXPECT_THAT(FromProto(prior, kernel_->spec()).status().message(), HasSubstr("elsewhere"));
   observation.set_relative_latency(1.25);
-  auto warm_start = FromProto(prior);
+  auto warm_start = FromProto(prior, kernel_->spec());
   ASSERT_TRUE(warm_start.ok()) << warm_start.status();
   EXPECT_EQ(warm_start->prior[0].relative_latency, 1.25);
   EXPECT_EQ(ToText(warm_start->prior[0].config), "THREADS=64");
   for (size_t i = 0; i < kPriorObservationsMax; ++i) *source.add_observations() = observation;
-  EXPECT_THAT(FromProto(prior).status().message(), HasSubstr("at most 5000"));
+  EXPECT_THAT(FromProto(prior, kernel_->spec()).status().message(), HasSubstr("at most 5000"));
+}
+
+TEST_F(WarmStartTest, APriorHasTheKernelsParamsAndABoundedSize) {
+  v1::Prior prior;
+  v1::Prior::Source& source = *prior.add_sources();
+  source.set_name("elsewhere");
+  v1::Prior::Observation observation;
+  observation.set_outcome(v1::OUTCOME_OK);
+  observation.set_relative_latency(1);
+  v1::ConfigEntry& entry = *observation.mutable_config()->add_entries();
+  entry.set_param("THREADS");
+  entry.mutable_value()->set_integer(64);
+  *source.add_observations() = observation;
+  auto warm_start = FromProto(prior, kernel_->spec());
+  ASSERT_TRUE(warm_start.ok()) << warm_start.status();
+  EXPECT_GT(BytesOf(*warm_start), sizeof(PriorObservation));
+
+  v1::Config& config = *source.mutable_observations(0)->mutable_config();
+  config.mutable_entries(0)->set_param("BLOCK");
+  EXPECT_THAT(FromProto(prior, kernel_->spec()).status().message(),
+              HasSubstr("prior elsewhere: copy has no param 'BLOCK'"));
+  *config.mutable_entries(0) = entry;
+  *config.add_entries() = entry;
+  const absl::Status refused = FromProto(prior, kernel_->spec()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("a config of 2 values; copy has 1 params"));
+
+  entry.mutable_value()->set_text(std::string(10000, 'x'));
+  source.clear_observations();
+  for (int i = 0; i < 4000; ++i) *source.add_observations() = observation;
+  EXPECT_THAT(FromProto(prior, kernel_->spec()).status().message(), HasSubstr("at most 32"));
 }
 
 // A colleague's private kernel of the same name says nothing about the catalogue's.
