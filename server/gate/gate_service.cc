@@ -2,6 +2,7 @@
 #include "server/gate/gate_service.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -23,7 +24,7 @@ namespace tune::server {
 namespace {
 
 constexpr uint32_t kResampledMax = 100000;
-constexpr absl::Duration kResampleCap = absl::Hours(1);
+constexpr absl::Duration kResampleCap = absl::Seconds(60);
 constexpr absl::Duration kReadCap = absl::Minutes(10);  // a run of a thousand kernels takes seconds
 constexpr uint32_t kResampled = 300;
 constexpr int kStudiesMax = 64;
@@ -49,7 +50,11 @@ absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& 
         absl::StrCat("needs 1 to ", kStudiesMax, " studies and at most ", kResampledMax, " runs"));
   }
   std::vector<GateEvidence> studies;
+  std::set<int64_t> ids;
   for (const int64_t id : request.run_ids()) {
+    if (!ids.insert(id).second) {
+      return absl::InvalidArgumentError(absl::StrCat("run ", id, " is given twice"));
+    }
     ASSIGN_OR_RETURN(studies.emplace_back(), LoadEvidence(store, id, cancelled));
     if (studies.back().run.kind != db::GateKind::kStudy) {
       return absl::InvalidArgumentError(absl::StrCat("run ", id, " is no study"));

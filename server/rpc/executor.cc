@@ -19,8 +19,6 @@ namespace {
 
 constexpr int kLowNiceness = 10;
 constexpr int64_t kRetryAfterMs = 1000;
-// With fewer threads, one that only operators have would be missed by all others.
-constexpr size_t kThreadsWithReserve = 4;
 // How many answers of a principal may wait to be read, for each thread that it may have.
 constexpr size_t kPlacesPerThread = 2;
 
@@ -112,7 +110,7 @@ void Executor::Forget(const std::string& name) {
 bool Executor::MayRun(const Task& task) {
   if (task.sharer.has_reserve || stopping_) return true;
   const Share& share = shares_[task.sharer.name];
-  const size_t reserve = threads_max_ >= kThreadsWithReserve ? 1 : 0;
+  const size_t reserve = threads_max_ > 1 ? 1 : 0;  // a thread that only operators have
   return running_of_others_ + reserve < threads_max_ && share.running < threads_per_principal_ &&
          share.places < threads_per_principal_ * kPlacesPerThread;
 }

@@ -103,7 +103,8 @@ struct Executors {
                    Executor::Priority::kNormal, /*threads_per_principal=*/8};
   Executor cancels{/*threads_max=*/8, /*queue_max=*/256};  // until what is cancelled has ended
   // Computing for seconds: reports, gates drawn again.
-  Executor heavy{/*threads_max=*/2, /*queue_max=*/32, Executor::Priority::kLow};
+  Executor heavy{/*threads_max=*/3, /*queue_max=*/32, Executor::Priority::kLow,
+                 /*threads_per_principal=*/1};
   // Questions about spaces that callers bring.
   Executor spaces{/*threads_max=*/6, /*queue_max=*/64, Executor::Priority::kNormal,
                   /*threads_per_principal=*/2};

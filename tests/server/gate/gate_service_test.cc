@@ -244,6 +244,12 @@ TEST_F(GateServiceTest, AStudyIsResampled) {
   EXPECT_EQ(drawn.rounds(), 8);
   EXPECT_GT(drawn.failed_bound(), 0);
 
+  resample.add_run_ids(run.id());
+  const grpc::Status twice = Call(*gates_, &v1::GateService::Stub::ResampleGate, resample, &drawn);
+  EXPECT_EQ(twice.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(twice.error_message(), HasSubstr("given twice"));
+  resample.mutable_run_ids()->RemoveLast();
+
   resample.set_run_ids(0, 99);
   EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::ResampleGate, resample, &drawn).error_code(),
             grpc::StatusCode::NOT_FOUND);

@@ -171,6 +171,43 @@ TEST(ExecutorTest, OperatorsHaveAThreadAndAPlaceThatNobodyElseTakes) {
   release.count_down();
 }
 
+TEST(ExecutorTest, TwoThreadsAreEnoughForOneThatOnlyOperatorsHave) {
+  Executor executor(/*threads_max=*/2, /*queue_max=*/4);
+  std::latch started(1), release(1), ran(1);
+  ASSERT_TRUE(RunFor(executor, Caller("m"), [&] {
+                started.count_down();
+                release.wait();
+              }).ok());
+  ASSERT_TRUE(RunFor(executor, Caller("a"), [&] { release.wait(); }).ok());
+  started.wait();
+  ASSERT_TRUE(RunFor(executor, {.name = "op"}, [&] { ran.count_down(); }).ok());
+  ran.wait();  // would never return if both threads were taken
+  release.count_down();
+}
+
+TEST(ExecutorsTest, HeavyCallsLeaveAThreadToOthersAndOneToOperators) {
+  Executors executors;
+  std::latch release(1), of_a(1), of_operator(1);
+  std::atomic<int> of_m = 0;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(RunFor(executors.heavy, Caller("m"), [&] {
+                  ++of_m;
+                  release.wait();
+                }).ok());
+  }
+  ASSERT_TRUE(RunFor(executors.heavy, Caller("a"), [&] {
+                of_a.count_down();
+                release.wait();
+              }).ok());
+  of_a.wait();
+  ASSERT_TRUE(RunFor(executors.heavy, {.name = "op"}, [&] { of_operator.count_down(); }).ok());
+  of_operator.wait();
+  EXPECT_LE(of_m, 1);
+  release.count_down();
+  executors.Stop();
+  EXPECT_EQ(of_m, 3);
+}
+
 TEST(ExecutorTest, OneCallersQueueLeavesRoomForOthers) {
   BusyExecutor busy(/*queue_max=*/4);
   ASSERT_TRUE(RunFor(busy.executor, Caller("m"), [] {}).ok());
