@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/devices/device_convert.h"
+#include "server/kernels/kernel_source.h"
 #include "server/report/fusion_report.h"
 #include "server/report/roofline_report.h"
 #include "server/report/sweep_evidence.h"
@@ -30,6 +31,7 @@ constexpr absl::Duration kProbeCap = absl::Seconds(20);
 constexpr absl::Duration kReportCap = absl::Minutes(10);
 constexpr uint32_t kSweepsSearched = 1000;
 constexpr int kSweepsMax = 64;
+constexpr int kKernelNamesMax = 64;
 
 bool Fits(const db::SweepRow& row, const v1::GetRooflinesRequest& request) {
   const auto& names = request.kernel_names();
@@ -43,10 +45,22 @@ bool Fits(const db::SweepRow& row, const v1::GetRooflinesRequest& request) {
 // The newest finished sweep of each problem and device that fits, newest first.
 absl::StatusOr<std::vector<int64_t>> ChooseSweeps(db::Store& store,
                                                   const v1::GetRooflinesRequest& request) {
-  std::vector<int64_t> ids(request.sweep_ids().begin(), request.sweep_ids().end());
-  if (ids.size() > kSweepsMax) {
+  std::vector<int64_t> ids;
+  for (const int64_t id : request.sweep_ids()) {
+    if (std::find(ids.begin(), ids.end(), id) != ids.end()) continue;
+    if (ids.size() == kSweepsMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a report has at most ", kSweepsMax, " sweeps"));
+    }
+    ids.push_back(id);
+  }
+  RETURN_IF_ERROR(CheckName("the device", request.device()));
+  if (request.kernel_names_size() > kKernelNamesMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat(ids.size(), " sweeps in one report; at most ", kSweepsMax));
+        absl::StrCat(request.kernel_names_size(), " kernel names; at most ", kKernelNamesMax));
+  }
+  for (const std::string& name : request.kernel_names()) {
+    RETURN_IF_ERROR(CheckName("the kernel's name", name));
   }
   if (!ids.empty()) return ids;
   ASSIGN_OR_RETURN(std::vector<db::SweepRow> rows, store.ListSweeps(kSweepsSearched));
@@ -92,7 +106,8 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
     response->set_created_unix_ms(absl::ToUnixMillis(now));
     response->set_version(TUNE_VERSION);
     ASSIGN_OR_RETURN(std::vector<int64_t> ids, ChooseSweeps(store_, *request));
-    for (int64_t id : ids) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const int64_t id = ids[i];
       ASSIGN_OR_RETURN(SweepEvidence evidence, GatherEvidence(store_, sweeps_, id, cancelled));
       const db::SweepRow& row = evidence.view.row;
       ASSIGN_OR_RETURN(auto kernel, KernelOf(store_, row.kernel_hash));
@@ -103,7 +118,8 @@ grpc::ServerUnaryReactor* ReportService::GetRooflines(grpc::CallbackServerContex
       ASSIGN_OR_RETURN(std::vector<db::CeilingRow> ceilings,
                        store_.GetCeilings(row.device_name, evidence.key.driver, info.uuid));
       sources.ceilings = Seen(std::move(ceilings), info, now);
-      ASSIGN_OR_RETURN(v1::Roofline roofline, MakeRoofline(evidence, sources));
+      ASSIGN_OR_RETURN(v1::Roofline roofline,
+                       MakeRoofline(evidence, sources, NextLimit(*response, ids.size() - i)));
       HideUnlessSeen(row.name_space, roofline);
       *response->add_rooflines() = std::move(roofline);
     }

@@ -15,6 +15,8 @@
 namespace tune::server {
 namespace {
 
+constexpr RooflineLimit kReportMax{.points = 50'000, .bytes = 16 << 20};
+
 v1::RooflinePoint MakePoint(const Trial& trial, const RooflineBasis& basis,
                             const RooflineSources& sources) {
   v1::RooflinePoint point;
@@ -37,23 +39,28 @@ v1::RooflinePoint MakePoint(const Trial& trial, const RooflineBasis& basis,
   return point;
 }
 
-// The fastest stay; the order does too.
-void LimitPoints(v1::Roofline& roofline) {
+// Keeps the fastest points within the limit, in their order.
+void LimitPoints(const RooflineLimit& limit, v1::Roofline& roofline) {
   auto& points = *roofline.mutable_points();
-  if (static_cast<size_t>(points.size()) <= kRooflinePointsMax) return;
-  const auto latency = [](const v1::RooflinePoint& point) {
+  std::vector<std::pair<double, int>> ranked;
+  for (const v1::RooflinePoint& point : points) {
     const double median = point.trial().measurement().latency_ns_median();
-    return median > 0 ? median : 1e300;
-  };
-  std::vector<double> latencies;
-  for (const v1::RooflinePoint& point : points) latencies.push_back(latency(point));
-  std::nth_element(latencies.begin(), latencies.begin() + kRooflinePointsMax - 1, latencies.end());
-  const double slowest = latencies[kRooflinePointsMax - 1];
-  roofline.set_points_omitted(points.size() - kRooflinePointsMax);
-  size_t room = kRooflinePointsMax;
-  const auto end = std::remove_if(points.begin(), points.end(), [&](const auto& point) {
-    return latency(point) > slowest || room == 0 || room-- == 0;
-  });
+    ranked.emplace_back(median > 0 ? median : 1e300, static_cast<int>(ranked.size()));
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<bool> kept(ranked.size());
+  size_t count = 0;
+  size_t bytes = 0;
+  for (const auto& [latency, place] : ranked) {
+    bytes += points[place].ByteSizeLong();
+    if (count == limit.points || bytes > limit.bytes) break;
+    kept[static_cast<size_t>(place)] = true;
+    ++count;
+  }
+  roofline.set_points_omitted(ranked.size() - count);
+  size_t place = 0;
+  const auto end = std::remove_if(points.begin(), points.end(),
+                                  [&](const v1::RooflinePoint&) { return !kept[place++]; });
   points.erase(end, points.end());
 }
 
@@ -98,8 +105,19 @@ void AddNotes(const SweepEvidence& evidence, const RooflineSources& sources,
 
 }  // namespace
 
+RooflineLimit NextLimit(const v1::RooflineReport& made, size_t left) {
+  size_t points = 0;
+  for (const v1::Roofline& roofline : made.rooflines()) {
+    points += static_cast<size_t>(roofline.points_size());
+  }
+  const size_t bytes = std::min(kReportMax.bytes, made.ByteSizeLong());
+  return {.points = std::min(RooflineLimit{}.points, (kReportMax.points - points) / left),
+          .bytes = (kReportMax.bytes - bytes) / left};
+}
+
 absl::StatusOr<v1::Roofline> MakeRoofline(const SweepEvidence& evidence,
-                                          const RooflineSources& sources) {
+                                          const RooflineSources& sources,
+                                          const RooflineLimit& limit) {
   const db::SweepRow& row = evidence.view.row;
   // Declared work does not depend on the device, so a nominal one of the target will do.
   ASSIGN_OR_RETURN(TargetTraits traits, TargetTraitsFor(row.target));
@@ -121,7 +139,7 @@ absl::StatusOr<v1::Roofline> MakeRoofline(const SweepEvidence& evidence,
   for (const Trial& trial : evidence.trials) {
     *roofline.add_points() = MakePoint(trial, basis, sources);
   }
-  LimitPoints(roofline);
+  LimitPoints(limit, roofline);
   if (evidence.view.result) {
     const SweepResult& result = *evidence.view.result;
     roofline.set_best_trial_id(result.best.id);

@@ -2,6 +2,8 @@
 // Compares a sweep with the ceilings of its device, as a message.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -22,10 +24,18 @@ struct RooflineSources {
   std::map<int64_t, CountedTrial> counted;
 };
 
-inline constexpr size_t kRooflinePointsMax = 10'000;
+// The size of a roofline's points, beyond which the slowest are left out.
+struct RooflineLimit {
+  size_t points = 10'000;
+  size_t bytes = 16 << 20;
+};
+
+// The limit of the next of `left` rooflines: an even share of what `made` leaves of a report.
+RooflineLimit NextLimit(const v1::RooflineReport& made, size_t left);
 
 // INVALID_ARGUMENT: the kernel's declared work cannot be evaluated for the sweep's problem.
 absl::StatusOr<v1::Roofline> MakeRoofline(const SweepEvidence& evidence,
-                                          const RooflineSources& sources);
+                                          const RooflineSources& sources,
+                                          const RooflineLimit& limit);
 
 }  // namespace tune::server

@@ -147,6 +147,30 @@ TEST_F(ReportServiceTest, SweepsAreFoundByKernelAndDevice) {
   EXPECT_EQ(Rooflines(unknown, &report).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(ReportServiceTest, ASweepNamedTwiceIsReportedOnce) {
+  v1::GetRooflinesRequest request;
+  for (int i = 0; i < 100; ++i) request.add_sweep_ids(sweep_id_);
+  v1::RooflineReport report;
+  ASSERT_TRUE(Rooflines(request, &report).ok());
+  EXPECT_EQ(report.rooflines_size(), 1);
+  EXPECT_EQ(report.rooflines(0).points_omitted(), 0u);
+  for (int i = 1; i <= 64; ++i) request.add_sweep_ids(sweep_id_ + i);
+  EXPECT_EQ(Rooflines(request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ReportServiceTest, AReportOfTooManyOrTooLongNamesIsRefused) {
+  v1::GetRooflinesRequest many;
+  for (int i = 0; i < 65; ++i) many.add_kernel_names("scale");
+  v1::GetRooflinesRequest name;
+  name.add_kernel_names(std::string(100'000, 'x'));
+  v1::GetRooflinesRequest device;
+  device.set_device(std::string(100'000, 'x'));
+  for (const v1::GetRooflinesRequest& request : {many, name, device}) {
+    v1::RooflineReport report;
+    EXPECT_EQ(Rooflines(request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+}
+
 TEST_F(ReportServiceTest, ASweepReportSaysWhatParametersAndOutcomesThereWere) {
   v1::GetSweepReportRequest request;
   request.set_sweep_id(sweep_id_);
