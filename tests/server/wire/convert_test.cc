@@ -8,7 +8,6 @@
 #include "server/devices/device_convert.h"
 #include "server/records/kept_index.h"
 #include "server/records/record_convert.h"
-#include "server/rpc/grpc_status.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
 #include "tests/distinct.h"
@@ -16,14 +15,6 @@
 
 namespace tune::server {
 namespace {
-
-TEST(ConvertTest, EveryStatusCodeKeepsItsNumber) {
-  for (int code = 0; code <= 16; ++code) {
-    const absl::Status status(static_cast<absl::StatusCode>(code), "why");
-    EXPECT_EQ(static_cast<int>(ToGrpc(status).error_code()), code);
-    EXPECT_EQ(ToGrpc(status).error_message(), code == 0 ? "" : "why");
-  }
-}
 
 TEST(ConvertTest, ConfigsComeBackWhole) {
   const Config config{{{"BLOCK", int64_t{64}},
