@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteStore's calls about gate runs and baselines.
+// SqliteStore's calls about gate runs, and its lists of baselines.
 #include <algorithm>
 #include <cmath>
 
@@ -91,15 +91,6 @@ absl::StatusOr<std::vector<GateVerdictRow>> SqliteStore::GateVerdicts(int64_t ru
                                 "gate_verdict WHERE gate_kernel_id IN (SELECT id FROM gate_kernel "
                                 "WHERE run_id = ?) ORDER BY gate_kernel_id",
                                 run_id);
-}
-
-absl::Status SqliteStore::SetBaseline(const BaselineRow& baseline) {
-  return writer_.Run([=](Connection& connection) -> absl::Status {
-    RETURN_IF_ERROR(connection.Prepare("DELETE FROM baseline WHERE name = ? AND kernel_name = ?")
-                        .Bind(baseline.name, baseline.kernel_name)
-                        .Run());
-    return Insert(connection, "baseline", baseline);
-  });
 }
 
 absl::StatusOr<std::vector<BaselineRow>> SqliteStore::Baselines(uint32_t limit,

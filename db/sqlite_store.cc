@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "db/columns.h"
+#include "db/gate.h"
 #include "db/json.h"
 #include "db/log_check.h"
 #include "db/migrations.h"
@@ -210,6 +212,20 @@ absl::Status SqliteStore::CheckFile(const Cancelled& cancelled) {
 
 absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {
   return writer_.Run([kernel](Connection& connection) { return InsertKernel(connection, kernel); });
+}
+
+absl::Status SqliteStore::SetBaseline(const std::vector<KernelRow>& kernels,
+                                      const std::vector<BaselineRow>& rows) {
+  return writer_.Run([=](Connection& connection) -> absl::Status {
+    for (const KernelRow& kernel : kernels) RETURN_IF_ERROR(InsertKernel(connection, kernel));
+    for (const BaselineRow& row : rows) {
+      RETURN_IF_ERROR(connection.Prepare("DELETE FROM baseline WHERE name = ? AND kernel_name = ?")
+                          .Bind(row.name, row.kernel_name)
+                          .Run());
+      RETURN_IF_ERROR(Insert(connection, "baseline", row));
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<KernelRow> SqliteStore::GetKernel(const std::string& hash) {

@@ -116,7 +116,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<LegRow>> GateLegs(int64_t gate_kernel_id) override;
   absl::StatusOr<std::vector<LegRow>> ComparisonLegs(int64_t compared_id) override;
 
-  absl::Status SetBaseline(const BaselineRow& baseline) override;
+  absl::Status SetBaseline(const std::vector<KernelRow>& kernels,
+                           const std::vector<BaselineRow>& rows) override;
   absl::StatusOr<std::vector<BaselineRow>> Baselines(uint32_t limit, const std::string& after_name,
                                                      const std::string& after_kernel) override;
 

@@ -297,8 +297,10 @@ class Store : public LargeStore, public Retention {
   virtual absl::StatusOr<std::vector<LegRow>> GateLegs(int64_t gate_kernel_id) = 0;
   virtual absl::StatusOr<std::vector<LegRow>> ComparisonLegs(int64_t compared_id) = 0;
 
-  // Replaces the baseline's row of the kernel's name. The kernel must be stored.
-  virtual absl::Status SetBaseline(const BaselineRow& baseline) = 0;
+  // Stores the kernels, and replaces a baseline's row of each kernel name; all or none. The kernel
+  // of a row must be stored, or be one of `kernels`.
+  virtual absl::Status SetBaseline(const std::vector<KernelRow>& kernels,
+                                   const std::vector<BaselineRow>& rows) = 0;
   // At most `limit` rows by name and kernel, after those two.
   virtual absl::StatusOr<std::vector<BaselineRow>> Baselines(
       uint32_t limit = std::numeric_limits<uint32_t>::max(), const std::string& after_name = "",

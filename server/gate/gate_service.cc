@@ -163,18 +163,19 @@ grpc::ServerUnaryReactor* GateService::SetBaseline(grpc::CallbackServerContext* 
       return absl::InvalidArgumentError(
           absl::StrCat("a baseline has 1 to ", kBaselineKernelsMax, " kernels"));
     }
+    std::vector<db::KernelRow> kernels;
+    std::vector<db::BaselineRow> rows;
     for (const v1::KernelSource& source : request->kernels()) {
       ASSIGN_OR_RETURN(const NamedKernel named, ParseKernelSource(source));
-      RETURN_IF_ERROR(store_.PutKernel(ToRow(named)));
-      const db::BaselineRow row{.name = request->name(),
-                                .kernel_name = named.kernel->spec().name,
-                                .kernel_hash = named.kernel->hash(),
-                                .label = request->label().substr(0, 200),
-                                .set_unix_ms = absl::ToUnixMillis(absl::Now())};
-      RETURN_IF_ERROR(store_.SetBaseline(row));
-      *response->add_kernels() = ToProto(row);
+      kernels.push_back(ToRow(named));
+      rows.push_back({.name = request->name(),
+                      .kernel_name = named.kernel->spec().name,
+                      .kernel_hash = named.kernel->hash(),
+                      .label = request->label().substr(0, 200),
+                      .set_unix_ms = absl::ToUnixMillis(absl::Now())});
+      *response->add_kernels() = ToProto(rows.back());
     }
-    return absl::OkStatus();
+    return store_.SetBaseline(kernels, rows);
   });
 }
 

@@ -204,10 +204,10 @@ TEST_F(GateStoreTest, ALegIsOfAGatesKernelOrOfAComparisonsAlone) {
 }
 
 TEST_F(GateStoreTest, ABaselineKeepsTheNewestOfEachKernel) {
-  ASSERT_TRUE(store_->SetBaseline({"released", "softmax", "old", "v1", 1}).ok());
-  ASSERT_TRUE(store_->SetBaseline({"released", "softmax", "new", "v2", 2}).ok());
-  ASSERT_TRUE(store_->SetBaseline({"nightly", "softmax", "old", "n", 3}).ok());
-  EXPECT_FALSE(store_->SetBaseline({"released", "rope", "no such kernel", "", 4}).ok());
+  ASSERT_TRUE(store_->SetBaseline({}, {{"released", "softmax", "old", "v1", 1}}).ok());
+  ASSERT_TRUE(store_->SetBaseline({}, {{"released", "softmax", "new", "v2", 2}}).ok());
+  ASSERT_TRUE(store_->SetBaseline({}, {{"nightly", "softmax", "old", "n", 3}}).ok());
+  EXPECT_FALSE(store_->SetBaseline({}, {{"released", "rope", "no such kernel", "", 4}}).ok());
   const std::vector<BaselineRow> rows = store_->Baselines().value();
   ASSERT_EQ(rows.size(), 2);
   EXPECT_EQ(rows[0].name, "nightly");
@@ -215,10 +215,22 @@ TEST_F(GateStoreTest, ABaselineKeepsTheNewestOfEachKernel) {
   EXPECT_EQ(rows[1].label, "v2");
 }
 
+TEST_F(GateStoreTest, ABaselineIsStoredWholeOrNotAtAll) {
+  const KernelRow fresh{.hash = "fresh", .name = "gemm", .spec_name = "gemm.textproto"};
+  const BaselineRow good{"released", "gemm", "fresh", "v1", 1};
+  const BaselineRow bad{"released", "rope", "no such kernel", "v1", 1};
+  EXPECT_FALSE(store_->SetBaseline({fresh}, {good, bad}).ok());
+  EXPECT_TRUE(store_->Baselines()->empty());
+  EXPECT_FALSE(store_->GetKernel("fresh").ok());
+  EXPECT_TRUE(store_->SetBaseline({fresh}, {good}).ok());
+  EXPECT_EQ(store_->Baselines()->size(), 1);
+  EXPECT_TRUE(store_->GetKernel("fresh").ok());
+}
+
 TEST_F(GateStoreTest, BaselinesComeInPagesByNameAndKernel) {
   for (const char* name : {"b", "a"}) {
     for (const char* kernel : {"softmax", "rope"}) {
-      ASSERT_TRUE(store_->SetBaseline({name, kernel, "old", "v1", 1}).ok());
+      ASSERT_TRUE(store_->SetBaseline({}, {{name, kernel, "old", "v1", 1}}).ok());
     }
   }
   std::string seen, name, kernel;

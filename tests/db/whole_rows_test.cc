@@ -114,7 +114,7 @@ TEST_F(WholeRowsTest, GateRuns) {
   EXPECT_THAT(Differences(verdict, opened_.GateVerdicts(run.id)->at(0)), IsEmpty());
   BaselineRow baseline = Distinct<BaselineRow>();
   baseline.kernel_hash = "k1";
-  ASSERT_TRUE(opened_.SetBaseline(baseline).ok());
+  ASSERT_TRUE(opened_.SetBaseline({}, {baseline}).ok());
   EXPECT_THAT(Differences(baseline, opened_.Baselines()->at(0)), IsEmpty());
 }
 

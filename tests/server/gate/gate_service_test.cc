@@ -306,6 +306,20 @@ TEST_F(GateServiceTest, ABaselineStandsInForTheBase) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(GateServiceTest, ABaselineWithAWrongKernelIsNotStored) {
+  v1::SetBaselineRequest set;
+  set.set_name("halfway");
+  *set.add_kernels() = Revision(1);
+  set.add_kernels()->set_spec_text("name: ");
+  v1::SetBaselineResponse stored;
+  EXPECT_EQ(Call(*gates_, &v1::GateService::Stub::SetBaseline, set, &stored).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  v1::ListBaselinesResponse page;
+  ASSERT_TRUE(
+      Call(*gates_, &v1::GateService::Stub::ListBaselines, v1::ListBaselinesRequest(), &page).ok());
+  for (const v1::BaselineKernel& kernel : page.kernels()) EXPECT_NE(kernel.baseline(), "halfway");
+}
+
 TEST_F(GateServiceTest, WrongRequestsAreRefused) {
   const v1::SubmitGateRequest good = Request(Revision(1), Revision(1));
   std::vector<v1::SubmitGateRequest> wrong(7, good);
