@@ -70,7 +70,7 @@ absl::StatusOr<sockaddr_un> SocketName(const std::string& path) {
 absl::Status PrepareSocket(const std::string& path) {
   ASSIGN_OR_RETURN(const sockaddr_un name, SocketName(path));
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (!folder.empty()) RETURN_IF_ERROR(MakePrivateDir(folder));
+  if (!folder.empty()) RETURN_IF_ERROR(MakeDir(folder));
   // Whoever owns the folder can put another socket in the place of ours.
   struct stat state;
   if (stat(folder.empty() ? "." : folder.c_str(), &state) != 0) {

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace tune::server {
 namespace {
@@ -31,7 +32,7 @@ absl::StatusOr<std::string> DefaultStateDir() {
       "no place for the state: set TUNE_STATE_DIR (or HOME), or give --state-dir");
 }
 
-absl::Status MakePrivateDir(const std::string& path) {
+absl::Status MakeDir(const std::string& path) {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
@@ -44,6 +45,23 @@ absl::Status MakePrivateDir(const std::string& path) {
   if (!error) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("cannot create folder ", path, ": ", error.message()));
+}
+
+absl::Status MakePrivateDir(const std::string& path) {
+  RETURN_IF_ERROR(MakeDir(path));
+  struct stat folder = {};
+  if (stat(path.c_str(), &folder) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot read folder ", path, ": ", strerror(errno)));
+  }
+  if (folder.st_uid != geteuid() && folder.st_uid != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("folder ", path, " belongs to user ", folder.st_uid,
+                     ", so it is not used: chown it to user ", geteuid(), ", or name another"));
+  }
+  if ((folder.st_mode & (S_IWGRP | S_IWOTH)) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("other users may write to folder ", path,
+                                                    ", so it is not used: chmod go-w ", path));
 }
 
 absl::StatusOr<PrivateFolder> PrivateFolder::Make() {

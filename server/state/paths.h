@@ -15,6 +15,9 @@ namespace tune::server {
 absl::StatusOr<std::string> DefaultStateDir();
 
 // Creates a folder and its parents; the last one is private (0700) if it is created here.
+absl::Status MakeDir(const std::string& path);
+// MakeDir for a folder whose files are trusted. FAILED_PRECONDITION if it exists and others may
+// change it: it belongs to another user than this one or root, or its group or others may write.
 absl::Status MakePrivateDir(const std::string& path);
 
 // A private folder for temporary files in $TMPDIR, else /tmp. The destructor removes it with its
