@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
 #include "base/status_macros.h"
@@ -27,9 +28,9 @@ absl::Status CheckPrivate(const std::string& path, const struct stat& file) {
                        : absl::StrCat("belongs to user ", file.st_uid, ", so it is not used")));
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> ReadSecret(const std::string& path) {
+// The text of a regular file that `check` admits.
+absl::StatusOr<std::string> Read(const std::string& path, size_t bytes_max,
+                                 absl::FunctionRef<absl::Status(const struct stat&)> check) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat state = {};
   if (!file.ok() || fstat(file.get(), &state) != 0) {
@@ -39,15 +40,30 @@ absl::StatusOr<std::string> ReadSecret(const std::string& path) {
   if (!S_ISREG(state.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no file"));
   }
-  RETURN_IF_ERROR(CheckPrivate(path, state));
-  std::string text(kSecretBytesMax + 1, '\0');
+  RETURN_IF_ERROR(check(state));
+  std::string text(bytes_max + 1, '\0');
   const ssize_t got = read(file.get(), text.data(), text.size());
-  if (got < 0 || static_cast<size_t>(got) > kSecretBytesMax) {
+  if (got < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' cannot be read, or is too long for a secret"));
+        absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
+  }
+  if (static_cast<size_t>(got) > bytes_max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is too long: at most ", bytes_max, " bytes"));
   }
   text.resize(static_cast<size_t>(got));
   return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSecret(const std::string& path) {
+  return Read(path, kSecretBytesMax,
+              [&](const struct stat& file) { return CheckPrivate(path, file); });
+}
+
+absl::StatusOr<std::string> ReadNamed(const std::string& path, size_t bytes_max) {
+  return Read(path, bytes_max, [](const struct stat&) { return absl::OkStatus(); });
 }
 
 }  // namespace tune

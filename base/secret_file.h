@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads keys and tokens, and refuses a file that another user may read.
+// Reads files that the user named: keys and tokens, which no other user may read, and others. A
+// path may be a symbolic link.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,5 +13,9 @@ namespace tune {
 // The text of `path`, at most 64 KiB. The group may read it only if root owns the file.
 // INVALID_ARGUMENT: it cannot be read. PERMISSION_DENIED: others may read it.
 absl::StatusOr<std::string> ReadSecret(const std::string& path);
+
+// The text of a file that others may read. INVALID_ARGUMENT: it cannot be read, or is no regular
+// file, or has more than `bytes_max`.
+absl::StatusOr<std::string> ReadNamed(const std::string& path, size_t bytes_max);
 
 }  // namespace tune

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,19 +16,12 @@
 #include "base/secret_file.h"
 #include "base/status_macros.h"
 #include "server/rpc/pem.h"
-#include "server/state/whole_file.h"
 
 namespace tune::server {
 namespace {
 
 constexpr std::chrono::seconds kLookAgain(1);
 constexpr size_t kFileBytesMax = 4 << 20;
-
-absl::StatusOr<std::string> ReadPublic(const std::string& path) {
-  const std::optional<std::string> text = ReadPiece(path, kFileBytesMax + 1);
-  if (text && text->size() <= kFileBytesMax) return *text;
-  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
-}
 
 // PERMISSION_DENIED: others may read it. A file of root that a group may read was given to the
 // group, unless the daemon runs as root: then it is its own.
@@ -152,10 +144,10 @@ CertificateFiles::~CertificateFiles() {
 
 absl::StatusOr<CertificateFiles::Texts> CertificateFiles::Read() const {
   Texts texts;
-  ASSIGN_OR_RETURN(texts.certificate, ReadPublic(options_.certificate_file));
+  ASSIGN_OR_RETURN(texts.certificate, ReadNamed(options_.certificate_file, kFileBytesMax));
   ASSIGN_OR_RETURN(texts.key, ReadKey(options_.key_file));
   if (!has_authority()) return texts;
-  ASSIGN_OR_RETURN(texts.authority, ReadPublic(options_.client_authority_file));
+  ASSIGN_OR_RETURN(texts.authority, ReadNamed(options_.client_authority_file, kFileBytesMax));
   if (ParseCertificate(texts.authority) == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(options_.client_authority_file, " is no certificate in PEM"));

@@ -97,6 +97,28 @@ TEST_F(CertificateFilesTest, AKeyThatOthersMayReadIsRefused) {
   }
 }
 
+TEST_F(CertificateFilesTest, FilesMayBeSymbolicLinks) {
+  const auto link = [&](const std::string& file) {
+    std::filesystem::create_symlink(file, file + ".link");
+    return file + ".link";
+  };
+  const TlsOptions linked{.certificate_file = link(pair_.certificate),
+                          .key_file = link(pair_.key),
+                          .client_authority_file = link(authority_.file())};
+  const absl::StatusOr<std::unique_ptr<CertificateFiles>> files = CertificateFiles::Open(linked);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ((*files)->Served().second.certificate, TextOf(pair_.certificate));
+}
+
+TEST_F(CertificateFilesTest, AFileThatCannotBeReadIsNamedWithTheReason) {
+  TlsOptions options{.certificate_file = dir_.path() + "/none.pem", .key_file = pair_.key};
+  EXPECT_THAT(CertificateFiles::Open(options).status().message(),
+              HasSubstr("none.pem': No such file or directory"));
+  options.certificate_file = dir_.path() + "/fifo";
+  ASSERT_EQ(mkfifo(options.certificate_file.c_str(), 0600), 0);
+  EXPECT_THAT(CertificateFiles::Open(options).status().message(), HasSubstr("fifo' is no file"));
+}
+
 TEST_F(CertificateFilesTest, AnAuthorityThatWasReplacedVouchesNoMore) {
   const KeyPair client = authority_.Sign("client");
   const TempDir elsewhere;
