@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import importlib.machinery
 import inspect
+import math
 import os
 import sys
 import types
@@ -17,9 +18,7 @@ from kernel_tuner_library import OWN, SELECTING, Chosen, call_own
 from kernel_tuner_reader import read_calls
 from script_objects import Instance
 from script_reader import Reader, Unreadable
-from script_values import DTYPES, Array, Fill, Function, Map, Num, Scalar, Scope, Seq, Unknown
-
-SAMPLE = 1 << 16  # elements of an array that are looked at
+from script_values import DTYPES, SPEC_TYPES, Array, Fill, Function, Map, Num, Scalar, Scope, Seq, Unknown
 
 
 class Call:
@@ -154,30 +153,37 @@ def array(value):
 
 
 def fill_of(value, dtype):
-    """How an array is filled, by what it holds."""
+    """The fill of an array by all of its elements."""
     try:
-        flat = value.reshape(-1)[:SAMPLE]
-        flat = flat.get() if hasattr(flat, "get") else flat.cpu().numpy() if hasattr(flat, "cpu") else flat
-        numbers = flat.tolist()
+        return fill_of_elements(value.get() if hasattr(value, "get") else value.cpu().numpy() if hasattr(value, "cpu") else value,
+                                dtype)
     except Exception:  # an array of another library
         return Fill()
-    if not numbers or isinstance(numbers[0], (complex, tuple, list)):
+
+
+def fill_of_elements(array, dtype):
+    import numpy
+    flat = array.reshape(-1)
+    if not flat.size or flat.dtype.kind not in "biuf" and dtype not in SPEC_TYPES:
         return Fill()
-    low, high = min(numbers), max(numbers)
+    flat = flat.astype("u1") if flat.dtype.kind == "b" else flat
+    low, high = flat.min().item(), flat.max().item()
     if low == high:
         return Fill("CONSTANT", low)
-    if len(numbers) > 2 and numbers == list(range(len(numbers))):
+    if flat.size > 2 and (low, high) == (0, flat.size - 1) and numpy.array_equal(flat, numpy.arange(flat.size)):
         return Fill("IOTA")
-    if dtype[0] in "iub":
-        return Fill("SORTED" if numbers == sorted(numbers) else "UNIFORM", int(low), int(high) + 1)
-    if numbers == sorted(numbers):
-        return Fill("SORTED", low, high)
-    mean = sum(numbers) / len(numbers)
-    deviation = (sum((n - mean) ** 2 for n in numbers) / len(numbers)) ** 0.5
+    kind = "SORTED" if bool((flat[1:] >= flat[:-1]).all()) else "UNIFORM"
+    if dtype[0] in "iu" or dtype == "bool":
+        return Fill(kind, int(low), int(high) + 1)
+    if not math.isfinite(low) or not math.isfinite(high):
+        return Fill()
+    if kind == "SORTED":
+        return Fill(kind, low, high)
+    mean, deviation = (float(made(flat, dtype=numpy.float64)) for made in (numpy.mean, numpy.std))
     # A normal distribution reaches beyond three deviations, a uniform one stays below two.
     if deviation and (high - low) / deviation > 4.5:
         return Fill("NORMAL", round(mean, 3) or 0, round(deviation, 3))
-    return Fill("UNIFORM", low, high)
+    return Fill(kind, low, high)
 
 
 # Names for what is real.

@@ -33,7 +33,7 @@ sys.modules.setdefault("torch", torch)
 @unittest.skipUnless(HAS_NUMPY, "NumPy is not installed")
 class KernelTuner(kit.Import):
     def test_what_cannot_be_read_is_taken_as_it_is(self):
-        script = HEAD.replace("n = 100000", "import json, sys\nn = int(json.loads('[1000]')[0])") + \
+        script = HEAD.replace("n = 100000", "import json\nn = int(b'1000'.decode())") + \
             'def restrict(p):\n    return str(p["per"]) in json.loads(\'["1", "2"]\')\n' + CALL + ", restrictions=restrict)\n"
         self.assertNotEqual(self.read(script).left, "")
         answer = self.read(script, run=True)
@@ -53,6 +53,20 @@ class KernelTuner(kit.Import):
                 "NORMAL", ""), more) if "fill" not in ran.spec else self.assertEqual(
                     [line for line in read.spec.split("\n") if "buffer" not in line],
                     [line for line in ran.spec.split("\n") if "buffer" not in line])
+
+    def test_the_whole_of_an_array_says_its_fill(self):
+        for made, fill in (("a = np.ones(n, np.float32); a[150000:] = -5", "kind: UNIFORM low: -5.0 high: 1.0"),
+                           ("a = np.zeros(n, np.uint16); a[150000:] = 60000", "kind: SORTED high: 60001"),
+                           ("a = np.zeros(n, np.uint16); a[150000] = 60000", "kind: UNIFORM high: 60001"),
+                           ("a = np.repeat(np.arange(1000), 200).astype(np.int32)", "kind: SORTED high: 1000"),
+                           ("a = np.arange(n, dtype=np.int32)", "kind: IOTA"), ("a = np.full(n, 2.5)", "kind: CONSTANT low: 2.5"),
+                           ("a = np.arange(n, dtype=np.int32); a[-1] = 0", "kind: UNIFORM high: 199999"),
+                           ("a = np.zeros(n, bool); a[-1] = True", "kind: SORTED high: 2"),
+                           ("a = np.random.default_rng(1).normal(3, 2, n)", "kind: NORMAL low: 3 high: 2")):
+            script = HEAD.replace("n = 100000", f"n = 200000\n{made}").replace("[y, x,", "[y, a,") + CALL + ")\n"
+            answer = self.read(script, run=True)
+            self.assertEqual(answer.left, "", made)
+            self.assertRegex(answer.spec, f'"x" buffer .* fill {{ {fill}', made)
 
     def test_arguments_reach_the_script_and_its_prints_are_no_answer(self):
         script = HEAD.replace("n = 100000", "import sys\nprint('talk')\nn = int(sys.argv[1])") + CALL + ")\n"
