@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The expressions and calls of a launching function: half of a Host."""
 import ast
+import dataclasses
 import math
 import re
 
@@ -237,7 +238,7 @@ class Expressions(Tensors):
             one, other = (left, right) if isinstance(left, Tensor) else (right, left)
             if isinstance(other, str) or (isinstance(other, Tensor) and (other.axes is one.axes or (
                     other.axes.shape is not None and other.axes.shape == one.axes.shape))):
-                return Tensor(one.axes, one.dtype, one.why)
+                return dataclasses.replace(self.copied(one), note="")
             return None
         if not isinstance(left, str) or not isinstance(right, str):
             return None

@@ -165,14 +165,14 @@ class Host(Expressions):
         if isinstance(test, str) and isinstance(one, Type) and isinstance(other, Type):
             return Type(text_of_types(one.text, other.text, wrapped(test)))
         if isinstance(one, Tensor) and isinstance(other, Tensor) and one.axes.shape is not None and \
-                one.axes.shape == other.axes.shape and one.dtype == other.dtype:
+                one.axes.shape == other.axes.shape and one.dtype == other.dtype and one.strides == other.strides:
             return one
         if isinstance(one, Items) and isinstance(other, Items) and len(one.items) == len(other.items):
             return Items([self.merged(test, a, b, node) for a, b in zip(one.items, other.items)])
         if one is None or other is None:
             return one if other is None else other  # the way that has no such name does not use it
         # A tensor that is put into shape where need be is the same to a kernel.
-        if isinstance(one, Tensor) and isinstance(other, Tensor) and one.axes is other.axes:
+        if isinstance(one, Tensor) and isinstance(other, Tensor) and one.axes is other.axes and one.strides == other.strides:
             return one
         return unknown(f"'if {ast.unparse(node.test)[:60]}' decides it", node)
 

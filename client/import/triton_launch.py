@@ -6,6 +6,7 @@ from script_values import Array, DType, Function, Map, Num, Scalar, Seq
 from script_values import Module as ScriptModule
 import triton_run
 from spec_text import RESERVED, TO_WRITE, quoted
+from triton_tensors import OWN_STRIDES
 from triton_values import NONE, PLACE, Code, Items, Module, Table, Tensor, Type, Unknown, factor, product
 
 NAME = r"(?<![\w.'])[A-Za-z_]\w*"  # in an expression
@@ -14,7 +15,7 @@ NAME = r"(?<![\w.'])[A-Za-z_]\w*"  # in an expression
 def understood(why):
     """"'x.size' was not understood"; what a branch decides is a sentence already."""
     why = why if why[:1] == "'" else f"'{why}'"
-    return why if why.endswith("decides it") else why + " was not understood"
+    return why if why.endswith("decides it") or OWN_STRIDES in why else why + " was not understood"
 
 
 class ModuleNames(dict):
@@ -285,7 +286,7 @@ class Launch:
             if why:
                 reasons.setdefault(why, []).append(name)
         for why, names in reasons.items():  # memory that lies otherwise than a buffer does so in a run, too
-            tell = self.leave if "has strides of its own" in why or "the same memory" in why else self.ask
+            tell = self.leave if OWN_STRIDES in why or "the same memory" in why else self.ask
             tell(f"arg{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
 
     # Constants and the grid.

@@ -206,7 +206,7 @@ def real(value):
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = str(value.dtype).rpartition(".")[2]
         strides = value.stride() if callable(getattr(value, "stride", None)) else None
-        return ("tensor", TYPES.get(dtype, dtype), [int(n) for n in value.shape], strides and [int(s) for s in strides])
+        return ("tensor", TYPES.get(dtype, dtype), *in_memory(list(map(int, value.shape)), strides and list(map(int, strides))))
     if isinstance(value, (bool, int, float, str)):
         return ("number", value)
     if hasattr(value, "value") and isinstance(value.value, (bool, int, float, str)):
@@ -260,6 +260,17 @@ def run(path, wanted_names, wanted, arguments):
 
 def strides_of(shape):
     return list(itertools.accumulate([1, *shape[:0:-1]], lambda a, b: a * b))[::-1]
+
+
+def is_contiguous(shape, strides):
+    return all(one == other for one, other, extent in zip(strides, strides_of(shape), shape) if extent > 1)
+
+
+def in_memory(shape, strides):
+    """Shape and strides of a tensor; if its axes are those of a contiguous one in another order, of that one."""
+    order = sorted(range(len(shape)), key=lambda axis: -strides[axis]) if strides else []
+    turned = [shape[axis] for axis in order], [strides[axis] for axis in order]
+    return turned if strides and not is_contiguous(shape, strides) and is_contiguous(*turned) else (shape, strides)
 
 
 # A launch that was read, put right.
@@ -420,8 +431,7 @@ def add_tensor(launch, name, kind, read, roles, problem, said, value):
         if any("left_to_write" in text for text in texts):
             launch.leave(f"arg {name}: its descriptor's shape or block shape was not understood")
         return
-    if strides is not None and [s for s, n in zip(strides, shape) if n > 1] != [
-            s for s, n in zip(strides_of(shape), shape) if n > 1]:
+    if strides is not None and not is_contiguous(shape, strides):
         launch.leave(f"arg {name}: its strides are {strides} for a shape of {shape}, which no buffer has")
     texts = texts if len(texts) == len(shape) else [None] * len(shape)
     made = [said(text, extent) for text, extent in zip(texts, shape)] or ["1"]

@@ -11,6 +11,8 @@ SAME = {"contiguous", "detach", "clone", "cuda", "cpu", "requires_grad_", "zero_
         "pin_memory", "nan_to_num", "expand_as_self"}
 CONVERT = {"float": "'f32'", "half": "'f16'", "bfloat16": "'bf16'", "double": "'f64'", "int": "'i32'", "long": "'i64'",
            "bool": "'bool'", "short": "'i16'", "byte": "'u8'"}
+RESHAPING = {"view", "reshape", "flatten", "unsqueeze", "squeeze", "ravel", "chunk", "split", "tensor_split"}
+OWN_STRIDES = "has strides of its own"  # what a tensor's `why` says then
 # Attributes of tensors alone: a parameter with such an attribute is a tensor.
 TENSOR_ATTRIBUTES = {"shape", "stride", "dtype", "device", "numel", "size", "contiguous", "view", "reshape", "is_contiguous",
                      "new_empty", "new_zeros", "ndim", "dim", "element_size", "data_ptr", "T", "t", "transpose", "permute",
@@ -88,6 +90,10 @@ class Tensors:
         return [*shape.before, *(self.extent(axes, index) for index in range(begin, end)), *shape.behind]
 
     def stride(self, tensor, index):
+        if tensor.strides is not None:
+            return tensor.strides[index] if -len(tensor.strides) <= index < len(tensor.strides) else None
+        if isinstance(tensor.why, str) and OWN_STRIDES in tensor.why:
+            return Unknown(tensor.why)
         axes = tensor.memory or tensor.axes
         if axes.shape is not None:
             if not -len(axes.shape) <= index < len(axes.shape):
@@ -132,8 +138,8 @@ class Tensors:
         dtype = by_name.get("dtype")
         first = positional[0] if positional else by_name.get("size", by_name.get("input"))
         if name in LIKE and isinstance(first, Tensor):
-            made = Tensor(first.axes, self.type_of(dtype, first.dtype, node), why=first.why)
-            return made
+            kept = self.copied(first)
+            return dataclasses.replace(kept, dtype=self.type_of(dtype, first.dtype, node), note="")
         if name in MAKERS:
             shape = first
             many = [p for p in positional if isinstance(p, str)]
@@ -161,11 +167,12 @@ class Tensors:
         first = positional[0] if positional else None
         at = whole(first if first is not None else by_name.get("dim"))
         if name in SAME:
-            why = "" if isinstance(tensor.why, str) and (axes.shape or "strides of its own" in tensor.why) else tensor.why
-            return dataclasses.replace(tensor, memory=None, why=why if name == "contiguous" else tensor.why) \
-                if name in ("contiguous", "clone") else tensor
+            if name != "contiguous":
+                return self.copied(tensor) if name == "clone" else tensor
+            why = "" if isinstance(tensor.why, str) and (axes.shape or OWN_STRIDES in tensor.why) else tensor.why
+            return dataclasses.replace(tensor, memory=None, strides=None, why=why)
         if name in CONVERT:
-            return dataclasses.replace(tensor, dtype=Type(CONVERT[name]), memory=None)
+            return dataclasses.replace(self.copied(tensor), dtype=Type(CONVERT[name]))
         if name in ("to", "type"):
             kind = next((p for p in [*positional, by_name.get("dtype")] if isinstance(p, Type)), None)
             like = next((p for p in positional if isinstance(p, Tensor)), None)
@@ -183,42 +190,76 @@ class Tensors:
         if name == "element_size":
             return self.element_size(tensor)
         if name in ("is_contiguous",):
-            return "True"
+            return "True" if tensor.strides is None else "False"
         if name in NEW:
             shape = first if isinstance(first, (Items, Shape)) else Items(list(positional))
             return self.made(f"{axes.name}_{name}", shape, self.type_of(by_name.get("dtype"), tensor.dtype, node), node)
+        if name in ("transpose", "t", "permute", "mT", "movedim", "swapaxes"):
+            return self.turned(tensor, name, positional, node)
+        if name in ("expand", "expand_as", "broadcast_to"):
+            return self.expanded(tensor, name, positional, node)
+        if tensor.strides is not None and name in RESHAPING:
+            tensor = dataclasses.replace(tensor, memory=None, strides=None, why=self.own_strides(node))
         if name in ("view", "reshape", "flatten", "unsqueeze", "squeeze", "ravel"):
             return self.reshaped(tensor, name, positional, at, node)
         if name in ("chunk", "split", "tensor_split"):
             return self.chunks(tensor, name, positional, by_name, node)
-        if name in ("transpose", "t", "permute", "mT", "movedim", "swapaxes"):
-            return self.turned(tensor, name, positional, node)
-        if name in ("expand", "expand_as", "broadcast_to"):
-            return dataclasses.replace(tensor, why=f"'{self.shown(node)}' has strides of its own")
         return None
+
+    def own_strides(self, node):
+        return f"'{self.shown(node)}' {OWN_STRIDES}: make it contiguous, or say how it lies"
+
+    @staticmethod
+    def copied(tensor):
+        """New memory: axes in another order stay so, a part or an expanded tensor is contiguous then."""
+        if tensor.strides is not None and "0" not in tensor.strides:
+            return tensor
+        return dataclasses.replace(tensor, memory=None, strides=None)
+
+    def expanded(self, tensor, name, positional, node):
+        """Axes of one element have any size then, and a stride of zero."""
+        given = positional[0] if len(positional) == 1 and not isinstance(positional[0], str) else Items(list(positional))
+        given = self.shape(given) if isinstance(given, Tensor) else given
+        axes, sizes = tensor.axes, getattr(given, "items", [])
+        strides = self.strides(tensor)
+        more = len(sizes) - len(axes.shape or ())
+        if strides is None or not sizes or more < 0 or not all(isinstance(size, str) for size in sizes):
+            return Tensor(Axes(axes.name), tensor.dtype, why=self.own_strides(node))
+        shape, known = list(sizes), ["0"] * more + strides.items
+        why = tensor.why
+        for index, old in enumerate(axes.shape, more):
+            if sizes[index] in ("-1", old):
+                shape[index] = old
+            elif old == "1":
+                known[index] = "0"
+            else:  # it is one, or it is this size already
+                why = why or self.own_strides(node)
+                known[index] = Unknown(why, getattr(node, "lineno", 0))
+        return dataclasses.replace(tensor, axes=Axes(axes.name, shape), memory=tensor.memory or axes, strides=known, why=why)
 
     def shape(self, tensor):
         axes = tensor.axes
         return Items(list(axes.shape)) if axes.shape is not None else Shape(axes)
 
     def strides(self, tensor):
-        axes = tensor.memory or tensor.axes
-        if axes.shape is None:
+        if tensor.axes.shape is None:
             return None
-        return Items([self.stride(tensor, index) for index in range(len(axes.shape))])
+        return Items([self.stride(tensor, index) for index in range(len(tensor.axes.shape))])
 
     def element_size(self, tensor):
         dtype = tensor.dtype.spec()
         return str(BYTES.get(dtype, 1)) if dtype in TORCH_SPEC else "dtype_bytes" if dtype == "dtype" else None
 
     def turned(self, tensor, name, positional, node):
-        """Its strides are those of the memory before, which a buffer does not have: it is a part, whole, of that."""
+        """The same memory, with its axes and their strides in another order."""
         axes = tensor.axes
         if axes.shape is None and name in ("t", "mT"):
             self.set_rank(axes, 2)
         if axes.shape is None:
-            return Tensor(Axes(axes.name), tensor.dtype, why=f"'{self.shown(node)}' has strides of its own")
+            return Tensor(Axes(axes.name), tensor.dtype, why=self.own_strides(node))
         order = list(range(len(axes.shape)))
+        if len(order) < 2:
+            return tensor
         numbers = [whole(p) for p in (positional[0].items if positional and isinstance(positional[0], Items)
                                       else positional)]
         if None in numbers:
@@ -232,8 +273,9 @@ class Tensors:
             order = [n % len(order) for n in numbers]
         else:
             return None
-        return Tensor(Axes(axes.name, [axes.shape[i] for i in order]), tensor.dtype,
-                      why=f"'{self.shown(node)}' has strides of its own: make it contiguous, or say how it lies")
+        strides = self.strides(tensor).items
+        return dataclasses.replace(tensor, axes=Axes(axes.name, [axes.shape[i] for i in order]), memory=tensor.memory or axes,
+                                   strides=[strides[i] for i in order])
 
     def reshaped(self, tensor, name, positional, at, node):
         axes = tensor.axes

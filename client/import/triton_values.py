@@ -116,6 +116,7 @@ class Tensor:
     dtype: Type
     why: str = ""  # it cannot be a buffer
     memory: object = None  # the axes of what it is a part of, with its strides
+    strides: object = None  # expressions, or Unknown, if they are not those of `memory`
     block: object = None  # of a descriptor: expressions, or None
     is_descriptor: bool = False
     note: str = ""

@@ -115,6 +115,11 @@ class Triton(kit.Import):
         answer = self.launch("pass", "run(Tensor((8, 100)), Tensor((8, 100), strides=(200, 1)))\n")
         self.assertIn("arg w_ptr: its strides are [200, 1]", answer.left)
 
+    def test_axes_in_another_order_are_those_of_the_memory(self):
+        answer = self.launch("pass", "run(Tensor((8, 100)), Tensor((8, 100), strides=(1, 8)))\n")
+        self.assertEqual(answer.left, "")
+        self.assertIn('"w_ptr" buffer { dtype: "dtype" shape: ["100", "8"] role: ROLE_INPUT', answer.spec)
+
     def test_the_read_form_says_what_the_run_form_says(self):
         call = "run(Tensor((8, 100)), Tensor((8, 100)))\n"
         read, ran = (self.launch("assert w.shape == x.shape", call, run=run) for run in (False, True))

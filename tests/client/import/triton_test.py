@@ -32,6 +32,43 @@ class Shapes(kit.Import):
     def rows(self, line):
         return self.read(HEAD + KERNEL + HOST.replace("ASSERT", line))
 
+    def strided(self, line):
+        kernel = KERNEL.replace("w_ptr, y_ptr, N, x_row, w_row", "y_ptr, N, s0, s1").replace("+ r * x_row + o", "+ r * s0 + o * s1").replace(
+            " + tl.load(w_ptr + r * w_row + o, mask=o < N)", "")
+        host = f"def run(x):\n    M0, N0 = x.shape\n    {line}\n    M, N = x.shape\n    y = torch.empty(M, N, dtype=x.dtype)\n" \
+            "    add_rows[(M,)](x, y, N, x.stride(0), x.stride(1))\n"
+        return self.read(HEAD + kernel + host)
+
+    def shown(self, answer):
+        shapes = [re.search(rf'"{name}" buffer {{ dtype: "\w+" shape: (\[.*?\])', answer.spec)[1] for name in ("x_ptr", "y_ptr")]
+        strides = [re.search(rf'"{name}" scalar {{.*? value: "(.*?)"', answer.spec)[1] for name in ("s0", "s1")]
+        return [*shapes, *strides, re.search(r'grid: \[(.*?)\]', answer.spec)[1]]
+
+    def test_axes_in_another_order_have_their_strides(self):
+        turned = ['["M0", "N0"]', '["N0", "M0"]', "1", "N0", '"N0"']
+        for line in ("x = x.t()", "x = x.T", "x = x.transpose(0, 1)", "x = x.permute(1, 0)", "x = x.t().clone()",
+                     "x = torch.empty_like(x.t())", "x = x.transpose(0, 1).float()"):
+            answer = self.strided(line)
+            self.assertEqual(answer.left, "", line)
+            self.assertEqual(self.shown(answer), turned, line)
+        answer = self.strided("x = x.t()\n    if not x.is_contiguous():\n        x = x.contiguous()")
+        self.assertEqual(answer.left, "")
+        self.assertEqual(self.shown(answer), ['["N0", "M0"]', '["N0", "M0"]', "M0", "1", '"N0"'])
+
+    def test_expanded_axes_have_a_stride_of_zero(self):
+        answer = self.strided("x = x.reshape(1, N0).expand(4, -1)")
+        self.assertEqual(answer.left, "")
+        self.assertEqual(self.shown(answer), ['["1", "N0"]', '["4", "N0"]', "0", "1", '"4"'])
+        answer = self.strided("x = x.expand(4, N0)")  # x may have four rows
+        self.assertRegex(answer.left, r"(?m)^arg x_ptr: 'x.expand\(4, N0\)' has strides of its own")
+        self.assertRegex(answer.left, r"(?m)^arg s0: 'x.expand\(4, N0\)' has strides of its own")
+        self.assertEqual(self.shown(answer), ['["left_to_write"]', '["4", "N0"]', "left_to_write", "1", '"4"'])
+
+    def test_strides_that_are_not_known_are_not_guessed(self):
+        answer = self.strided("x = x.t().reshape(N0, M0)")
+        self.assertRegex(answer.left, r"(?m)^arg s0, arg s1: 'x.t\(\).reshape\(N0, M0\)' has strides of its own")
+        self.assertEqual(self.shown(answer), ['["left_to_write"]', '["N0", "M0"]', "left_to_write", "left_to_write", '"N0"'])
+
     def test_a_rank_that_is_not_said_is_told(self):
         for line in ("pass", "rows = w.shape[0]", "assert w.stride(-1) == 1"):
             answer = self.rows(line)
