@@ -15,7 +15,7 @@ from kernel_tuner_spec import FLOATS, SpecWriter
 from restriction import Translator, Untranslatable, allowed_configs, table, tried
 from script_objects import Instance, bound_member
 from script_reader import Unreadable
-from script_values import SPEC_TYPES, Array, File, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
+from script_values import SPEC_TYPES, Array, File, Fill, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
 from spec_text import TO_WRITE, ident_pattern, listed
 
 POSITIONS = ("kernel_name", "kernel_source", "problem_size", "arguments", "tune_params",
@@ -360,7 +360,7 @@ class Import(CompilerOptions, SpecWriter):
         if not isinstance(item, Array):
             return self.unknown_arg(name, parameter, item)
         role = self.role(index, name, parameter, item)
-        fill = None if role == "OUTPUT" else item.fill
+        fill = None if role == "OUTPUT" else self.fill(item)
         return {"name": name, "dtype": self.dtype(name, item.dtype), "shape": self.shape(name, item), "role": role,
                 "fill": fill}
 
@@ -376,6 +376,12 @@ class Import(CompilerOptions, SpecWriter):
         role = {"=": "OUTPUT", "+=": "INOUT"}.get(self.source.writes(name), "INPUT") \
             if self.source else "INPUT"
         return {"name": name, "dtype": dtype, "shape": [TO_WRITE], "role": role, "fill": None}
+
+    @staticmethod
+    def fill(array):
+        """A constant or an order is gone once the array was changed."""
+        is_gone = array.note and array.fill.kind in ("CONSTANT", "SORTED", *(["IOTA"] if array.dtype in FLOATS else []))
+        return Fill() if is_gone else array.fill
 
     def shape(self, name, array):
         if array.note and array.dtype not in FLOATS:  # places, offsets: other numbers may be none that the kernel can take
@@ -426,7 +432,7 @@ class Import(CompilerOptions, SpecWriter):
                       "fill": None}
             if isinstance(item, Array):
                 shape = self.shape(name, item)
-                symbol.update(dtype=self.dtype(name, item.dtype), shape=[size] if size else shape, fill=item.fill)
+                symbol.update(dtype=self.dtype(name, item.dtype), shape=[size] if size else shape, fill=self.fill(item))
             else:
                 self.leave(f"cmem_args: {name} was not understood; write its type and fill")
             if any(arg["name"] == name for arg in self.args):
@@ -435,16 +441,20 @@ class Import(CompilerOptions, SpecWriter):
 
     def sized(self, num):
         """The expression of a size; its names become dims."""
-        names = re.findall(r"[A-Za-z_]\w*", num.show())
-        for name in names:
-            if name in self.params or name in (TO_WRITE, "min", "max", "int", "float", "round", "abs", "ceil",
-                                               "floor", "sum", "inf", "nan", "True", "False"):
-                continue
-            self.sizes.setdefault(name, None)
+        for name in self.names_in(num.show()):
+            if name not in self.params and name not in (TO_WRITE, "inf", "nan"):
+                self.sizes.setdefault(name, None)
         return num.show()
 
+    def names_in(self, text):
+        """The names of an expression, in their order, without those of functions that it calls."""
+        nodes = list(ast.walk(self.tree(text)))
+        called = {node.func for node in nodes if isinstance(node, ast.Call)}
+        found = [node for node in nodes if isinstance(node, ast.Name) and node not in called]
+        return [node.id for node in sorted(found, key=lambda node: node.col_offset)]
+
     def known_size(self, num):
-        names = re.findall(r"[A-Za-z_]\w*", num.text)
+        names = self.names_in(num.text) if num.text else []
         return num.text if names and all(name in self.sizes or name in self.params for name in names) else repr(num.value)
 
     # The launch.
@@ -461,8 +471,7 @@ class Import(CompilerOptions, SpecWriter):
                 return self.translator.sized(num) if num.text else repr(num.value)
             raise Untranslatable(getattr(value, "why", what))
         except Untranslatable as error:
-            line = error.line if not isinstance(value, str) else 0  # of a text it is the text's own
-            self.leave(f"{what}: {error}", line or getattr(value, "line", 0))
+            self.leave(f"{what}: {error}", error.line or getattr(value, "line", 0))
             return None
         finally:
             self.translator.steps = 0

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 
-from kernel_tuner_arrays import arithmetic, array_function, as_type, indexed, mapped
+from kernel_tuner_arrays import BINARY, arithmetic, array_function, as_type, indexed, mapped
 from kernel_tuner_library import OWN, PACKAGE, call_own, own_name
 from script_modules import LoadedModule
 from script_objects import HARMLESS, Class, Instance
@@ -109,7 +109,7 @@ class TuningReader(Reader):
         owner = self.value(call.func.value, scope) if isinstance(call.func, ast.Attribute) else None
         parts = [*call.args, *(keyword.value for keyword in call.keywords)]
         if isinstance(owner, Module) and owner.name.split(".")[0] in ARRAY_MODULES or isinstance(owner, Generator):
-            parts = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg in ("dst", "out", "x"))]
+            parts = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg in ("dst", "x"))]
         values = [self.value(part, scope) for part in parts if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))]
         if isinstance(owner, (Array, Module, Generator)) or owner is None:
             self.fill_arrays(node, name, owner, values, [self.value(part, scope) for part in call.args])
@@ -126,9 +126,14 @@ class TuningReader(Reader):
         elif name == "copyto" and len(given) == 2 and isinstance(given[0], Array) and isinstance(source, Array):
             given[0].fill, given[0].note = dataclasses.replace(source.fill), source.note
         else:
-            for array in [owner, *values]:
-                if isinstance(array, Array):
-                    array.note = array.note or f"line {node.lineno} may change what it holds"
+            self.overwrite([owner, *values], node.lineno)
+
+    @staticmethod
+    def overwrite(values, line):
+        """The elements of arrays are not known any more."""
+        for array in values:
+            if isinstance(array, Array):
+                array.note, array.values = array.note or f"line {line} may change what it holds", None
 
     def assign(self, target, value, scope):
         owner = self.value(target.value, scope) if isinstance(target, (ast.Attribute, ast.Subscript)) else None
@@ -233,6 +238,7 @@ class TuningReader(Reader):
 
     def library(self, node, name, positional, by_name, scope):
         function = self.value(node.func, scope)
+        self.overwrite([by_name.get("out"), *(positional[2:3] if name in BINARY else [])], node.lineno)
         own = own_name(function)
         made = call_own(own, positional, by_name, self.named, lambda text: Unknown(text, node.lineno)) if own else None
         if made is None and isinstance(function, Module) and function.name.split(".")[0] in ARRAY_MODULES:

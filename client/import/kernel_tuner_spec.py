@@ -3,11 +3,9 @@
 import os
 import re
 
-from script_values import Array, Num, Scalar, Seq, plain
+from script_values import SPEC_SIZES, Array, Num, Scalar, Seq, plain
 from spec_text import RESERVED, ident_pattern, listed, literal, marks, quoted
 
-SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u32": 4, "i8": 1, "u8": 1, "bool": 1, "i16": 2,
-         "u16": 2, "u64": 8}
 FLOATS = {"f64", "f32", "f16", "bf16"}
 CPU_ELEMENTS_MAX = 1 << 18
 
@@ -145,7 +143,7 @@ class SpecWriter:
         terms = []
         for arg in self.args:
             if "role" in arg:
-                times = SIZES.get(arg["dtype"], 4) * (2 if arg["role"] == "INOUT" else 1)
+                times = SPEC_SIZES.get(arg["dtype"], 4) * (2 if arg["role"] == "INOUT" else 1)
                 sizes = " * ".join(s if re.fullmatch(r"\w+", s) else f"({s})" for s in arg["shape"])
                 terms.append(f"{times} * {sizes}")
         text = self.renamed(" + ".join(terms) or "0", dims)

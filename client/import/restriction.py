@@ -117,7 +117,11 @@ class Translator:
             body = ast.parse(text.strip(), mode="eval").body
         except SyntaxError as error:
             raise Untranslatable(text, "no expression of Python") from error
-        return self.bounded(self.expression(body, {}, Scope({})))
+        try:
+            return self.bounded(self.expression(body, {}, Scope({})))
+        except Untranslatable as error:
+            error.line = 0  # a line of the text is no line of the script
+            raise
 
     @staticmethod
     def bounded(text):

@@ -12,7 +12,7 @@ from script_calls import BUILTIN_TYPES, DEPTH_MAX, Calls, Return, Starred
 from script_modules import Imports, LoadedModule, Modules
 from script_objects import Class, Instance, Path, bound_member, formatted, is_property, path_attribute, percent
 from script_values import (DTYPES, LIST_MAX, Array, DType, Fill, Function, Map, Module, Num, Scalar, Scope, Seq, Unknown,
-                           items_of, plain, product, total, unknown_at)
+                           items_of, plain, product, size_in_bytes, total, unknown_at)
 
 STEPS_MAX = 500_000
 BITS_MAX = 256  # of a number
@@ -569,6 +569,8 @@ class Reader(Imports, Calls):
             if node.attr in DTYPES and base.name.split(".")[0] in ARRAY_MODULES:
                 return DType(DTYPES[node.attr])
             return Num(math.pi) if node.attr == "pi" else Module(f"{base.name}.{node.attr}")
+        if isinstance(base, (DType, Array, Scalar)) and node.attr in ("itemsize", "nbytes"):
+            return size_in_bytes(base, node)
         if isinstance(base, Array):
             if node.attr == "size":
                 return product(base.shape)

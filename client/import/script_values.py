@@ -9,7 +9,9 @@ import os
 LIST_MAX = 100_000
 
 # NumPy's names, and the spec's. Those behind them that no spec has keep their names, and are left to write.
-SPEC_TYPES = ("f64", "f32", "f16", "bf16", "bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
+SPEC_SIZES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4,
+              "i64": 8, "u64": 8}  # in bytes
+SPEC_TYPES = tuple(SPEC_SIZES)
 DTYPES = {"float64": "f64", "double": "f64", "float_": "f64", "float32": "f32", "single": "f32", "float16": "f16",
           "half": "f16", "bfloat16": "bf16", "bool_": "bool", "bool8": "bool", "int8": "i8", "byte": "i8",
           "uint8": "u8", "ubyte": "u8", "int16": "i16", "short": "i16", "uint16": "u16", "ushort": "u16",
@@ -203,6 +205,15 @@ def cast(dtype, positional, node):
 
 def unknown_at(node):
     return Unknown(ast.unparse(node)[:80], node.lineno)
+
+
+def size_in_bytes(value, node):
+    """`itemsize` of a type or of what has one, and `nbytes` of an array."""
+    dtype = value.name if isinstance(value, DType) else value.dtype
+    if dtype not in SPEC_SIZES or (node.attr == "nbytes" and isinstance(value, DType)):
+        return unknown_at(node)
+    size = Num(SPEC_SIZES[dtype])
+    return product([*value.shape, size]) if node.attr == "nbytes" and isinstance(value, Array) else size
 
 
 def call_library(name, positional, by_name, node, folder):

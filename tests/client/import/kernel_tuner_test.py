@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel Tuner scripts that are read: what is understood is in the spec, and what is not is left to write."""
+import re
 import unittest
 
 import kit
@@ -55,6 +56,23 @@ class Restrictions(kit.Import):
         for restriction in ("look_up", "lambda p: look_up(p)", "other.Constraint(3)"):
             answer = self.read(f"{HEAD}import other\nfrom other import look_up\n{CALL}, restrictions=[{restriction}])\n")
             self.assertRegex(answer.left, r"^constraint.*\(line 1[0-9]\)$", restriction)
+
+    def test_a_text_that_is_not_understood_is_left_with_the_line_of_the_call(self):
+        answer = self.read(f'{HEAD}{CALL}, restrictions=["str(per) in \'124\'"])\n')
+        self.assertRegex(answer.left, r"^constraint: 'str\(per\)' was not understood.*\(line 10\)$")
+
+    def test_keywords_of_an_expression_are_no_dims(self):
+        call = 'tune_kernel("scale", kernel, lambda p: n if not p["per"] < 2 and p["per"] in (2, 64) else n // 2, args, params)\n'
+        answer = self.read(HEAD + call)
+        self.assertEqual(answer.left, "")
+        self.assertEqual(re.findall('dims { name: "(.*?)"', answer.spec), ["n"])
+        self.assertRegex(answer.spec, r'grid: "ceil_div\(n if .* else \(n // 2\), block_size_x\)"')
+
+    def test_the_size_of_a_type_is_a_number(self):
+        for size in ("np.dtype(np.float32).itemsize", "x.itemsize", "x.dtype.itemsize", "np.float32(0).itemsize"):
+            answer = self.read(f'{HEAD}{CALL}, smem_args={{"size": lambda p: p["block_size_x"] * {size}}})\n')
+            self.assertEqual(answer.left, "", size)
+            self.assertIn('shared_bytes: "block_size_x * 4"', answer.spec)
 
     def test_a_space_without_a_valid_config_and_params_with_too_many_values_are_left(self):
         answer = self.read(f'{HEAD}{CALL}, restrictions=["per > 64"])\n')
@@ -380,6 +398,19 @@ class WhatIsNotRead(kit.Import):
             self.assertRegex(answer.notes, "arg y: line 1[0-9] sets parts of it")
         self.left(HEAD + "def bump():\n    global n\n    n += 1\nfor k in look(): bump()\n" + CALL + ")\n", r"for \(line 13\)")
         self.left(HEAD + "for k in look(): y = np.zeros(5)\n" + CALL + ")\n", r"for \(line 10\)")
+
+    def test_arrays_that_were_changed_have_no_constant_and_no_order(self):
+        for maker in ("np.full(n, 3.5, np.float32); x[::2] = 7", "np.arange(n, dtype=np.float32); x[::2] = 7",
+                      "np.random.rand(n).astype(np.float32); np.multiply(x, 0, out=x); x.sort()",
+                      "np.random.rand(n).astype(np.float32); z = np.multiply(x, 0, x); x.sort()",
+                      "np.random.rand(n).astype(np.float32); x.sort(); z = np.negative(x, out=x)"):
+            answer = self.read(HEAD.replace("np.random.randn(n).astype(np.float32);", maker + ";") + CALL + ")\n")
+            self.assertEqual(answer.left, "", maker)
+            self.assertRegex(answer.notes, "arg x: line 7 .* it is filled with random numbers here", maker)
+            self.assertIn('"x" buffer { dtype: "f32" shape: "n" role: ROLE_INPUT }', answer.spec, maker)
+        answer = self.read(HEAD.replace("np.random.randn(n).astype(np.float32);", "np.zeros(n, np.int32); x[3] = 7;") + CALL + ")\n")
+        self.assertRegex(answer.left, "^arg x: line 7 sets parts of it; write its fill")
+        self.assertNotIn("CONSTANT", answer.spec)
 
     def test_no_file_is_refused_for_one_part(self):
         self.left(HEAD + CALL + ', lang="OpenCL")\n', "source: lang='OPENCL': only CUDA kernels")
