@@ -8,7 +8,7 @@ import math
 
 from kernel_tuner_arrays import BINARY, arithmetic, array_function, as_type, indexed, mapped
 from kernel_tuner_library import OWN, PACKAGE, call_own, own_name
-from script_modules import LoadedModule
+from script_modules import IMPORT_ERRORS, LoadedModule, is_end
 from script_objects import HARMLESS, Class, Instance
 from script_reader import ARRAY_MODULES, OPERATORS, Reader
 from script_slice import CHANGING, LEAVING, Slice, name_of, reaches, reaching
@@ -22,7 +22,6 @@ RESHAPING = {"resize", "setflags", "byteswap"}
 MATH = {name: getattr(math, name) for name in ("gcd", "lcm", "comb", "log2", "log10", "log", "sqrt", "isqrt", "exp", "pow", "fabs",
                                                "trunc", "hypot", "factorial") if hasattr(math, name)}
 DOUBT = " may change what is tuned, and was not followed"
-LEAVING_CALLS = {"exit", "quit", "_exit", "skip", "fail"}
 
 
 class TuningReader(Reader):
@@ -67,7 +66,7 @@ class TuningReader(Reader):
         """Packages that the script asks for are taken to be there."""
         super().do_Try(node, scope)
         for handler in node.handlers:
-            if name_of(handler.type) in ("ImportError", "ModuleNotFoundError"):
+            if name_of(handler.type) in IMPORT_ERRORS and self.unsure_import(node) is None:
                 self.assumed.append((handler, f"except (line {handler.lineno}): what the try imports was taken to be there"))
 
     def marks_before(self, number, ignored, positions):
@@ -196,7 +195,7 @@ class TuningReader(Reader):
     def do_If(self, node, scope):
         test = self.truth(node.test, scope)
         branches = {True: node.body, False: node.orelse}
-        if test is None and not reaches(node, self.reaching) and all(map(self.is_end, node.body)):
+        if test is None and not reaches(node, self.reaching) and all(map(is_end, node.body)):
             test = False  # the script goes on, or there is nothing to import
         if self.eager and self.on_the_way(node):
             ways = [way for way in (True, False) if any(reaches(part, self.reaching) for part in branches[way])]
@@ -219,15 +218,8 @@ class TuningReader(Reader):
         around = self.around[-1] if self.around else None
         return around is None or getattr(around, "name", "") in self.reaching or reaches(node, self.reaching)
 
-    @staticmethod
-    def is_end(node):
-        """Whether the script ends here."""
-        call = getattr(node, "value", None) if isinstance(node, ast.Expr) else None
-        name = name_of(call.func) if isinstance(call, ast.Call) else ""
-        return isinstance(node, ast.Raise) or name in LEAVING_CALLS
-
     def leaves(self, body):
-        return any(isinstance(node, LEAVING) or self.is_end(node) for node in body)
+        return any(isinstance(node, LEAVING) or is_end(node) for node in body)
 
     # Kernel Tuner's own functions.
 

@@ -3,14 +3,22 @@
 others are."""
 import ast
 import os
+import sys
 
-from script_values import Module, Scope
+from script_calls import Return
+from script_values import Map, Module, Scope, Seq, Unknown, plain
 
 BYTES_MAX = 1 << 20
 MODULES_MAX = 64
 MODULES_MORE = 6  # of one import, where so many were read already
 # Known by what they do, wherever they lie.
 LIBRARIES = {"kernel_tuner", "numpy", "torch", "triton", "cupy", "scipy"}
+# There wherever a script of the kind runs.
+PRESENT = {"kernel_tuner", "numpy", "torch", "triton", *sys.stdlib_module_names}
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
+CATCHING = {*IMPORT_ERRORS, "Exception", "BaseException"}
+MUTATORS = {"append", "extend", "insert", "update", "setdefault", "pop", "remove", "clear", "add"}
+LEAVING_CALLS = {"exit", "quit", "_exit", "skip", "fail"}
 
 
 class LoadedModule(Module):
@@ -121,3 +129,108 @@ class Imports:
 
     def folder_of(self, scope):
         return os.path.dirname(scope.get("__file__", os.path.join(self.folder, "script.py")))
+
+
+class DoubtfulImports(Imports):
+    """Imports that may fail: the values that depend on them are not known."""
+
+    def tried(self, node, scope):
+        """Walks the body of a `try`, or of a `with`. Handlers are not walked."""
+        at, body = self.unsure_import(node), node.body
+        if at is None:
+            self.block(body, scope)
+            return
+        self.block(body[:at], scope)
+        others = [statement for handler in import_handlers(node) for statement in handler.body]
+        for handler in import_handlers(node):
+            if last_name(handler.type) in IMPORT_ERRORS and any(isinstance(inner, ast.Return) for inner in ast.walk(handler)):
+                self.pass_over(handler, f"except (line {handler.lineno}): what it does was left out")
+        doubt = Unknown(f"try: import {modules_of(body[at])[0][0]}", body[at].lineno)
+        stored = stored_in(body[at:])
+        before = {ast.unparse(target): plain(self.value(target, scope)) for target in stored if self.is_set(target, scope)}
+        try:
+            self.block(body[at:], scope)
+        except Return as returned:
+            raise Return(doubt) from returned
+        for target in stored:
+            known = before.get(ast.unparse(target), doubt)
+            if known is not doubt and (known is None or known != plain(self.value(target, scope))):
+                self.assign(target, doubt, scope)
+        names = names_imported(body)
+        for target in stored_in(others):
+            if not (isinstance(target, ast.Name) and target.id in names):
+                self.assign(target, doubt, scope)
+            elif isinstance(scope.get(target.id), Module):
+                self.replaced.add(scope[target.id].name)
+        self.doubt_changed([*body[at:], *others], scope)
+
+    def doubt_changed(self, body, scope):
+        """Lists and dicts that the statements change by calls."""
+        for node in body:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") in MUTATORS:
+                    value = self.value(inner.func.value, scope)
+                    if isinstance(value, (Map, Seq)):
+                        value.doubt = value.doubt or f"line {inner.lineno}: '{ast.unparse(inner)[:60]}'"
+
+    def unsure_import(self, node):
+        """The index of the first statement of a `try` or `with` that imports a module which may not be there; None: it has
+        none, or the script ends then."""
+        return next((at for at, statement in enumerate(node.body if import_handlers(node) else ()) if any(
+            level == 0 and name.split(".")[0] not in PRESENT and self.modules.find(name, level, self.folder) is None
+            for name, level in modules_of(statement))), None)
+
+    def is_set(self, target, scope):
+        """Whether a target has a value before it is set: a name without one makes the script fail otherwise."""
+        return not isinstance(target, ast.Name) or target.id in scope
+
+
+def last_name(node):
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def is_end(node):
+    """Whether the script ends here."""
+    call = getattr(node, "value", None) if isinstance(node, ast.Expr) else None
+    return isinstance(node, ast.Raise) or last_name(getattr(call, "func", None)) in LEAVING_CALLS
+
+
+def import_handlers(node):
+    """The handlers of a failed import after which the script goes on. `with suppress(...)` has an empty one."""
+    found = list(getattr(node, "handlers", ()))
+    for item in getattr(node, "items", ()):
+        call = item.context_expr
+        if isinstance(call, ast.Call) and last_name(call.func) == "suppress":
+            found.append(ast.ExceptHandler(ast.Tuple(call.args, ast.Load()), None, [ast.Pass()]))
+    kinds = [each.type.elts if isinstance(each.type, ast.Tuple) else [each.type] for each in found]
+    return [each for each, types in zip(found, kinds) if not any(map(is_end, each.body)) and any(
+        kind is None or last_name(kind) in CATCHING for kind in types)]
+
+
+def modules_of(node):
+    """(name, level) of each module that a statement imports."""
+    found = []
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Import):
+            found += [(alias.name, 0) for alias in inner.names]
+        elif isinstance(inner, ast.ImportFrom):
+            found.append((inner.module or "", inner.level))
+    return found
+
+
+def names_imported(body):
+    return {alias.asname or alias.name.split(".")[0] for node in body for inner in ast.walk(node)
+            if isinstance(inner, (ast.Import, ast.ImportFrom)) for alias in inner.names}
+
+
+def stored_in(body):
+    """The targets that statements set, without those of functions and classes that they define."""
+    found, waiting = [], list(body)
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            found.append(node)
+        waiting += ast.iter_child_nodes(node)
+    return found

@@ -9,7 +9,7 @@ import operator
 import os
 
 from script_calls import BUILTIN_TYPES, DEPTH_MAX, Calls, Return, Starred
-from script_modules import Imports, LoadedModule, Modules
+from script_modules import IMPORT_ERRORS, DoubtfulImports, LoadedModule, Modules
 from script_objects import Class, Instance, Path, bound_member, formatted, is_property, path_attribute, percent
 from script_values import (DTYPES, LIST_MAX, Array, DType, Fill, Function, Map, Module, Num, Scalar, Scope, Seq, Unknown,
                            items_of, plain, product, size_in_bytes, total, unknown_at)
@@ -55,7 +55,7 @@ def is_none(node):
     return isinstance(node, ast.Constant) and node.value is None
 
 
-class Reader(Imports, Calls):
+class Reader(DoubtfulImports, Calls):
     """Walks a script; `calls` are the tuning calls it met: (line, positional, by name)."""
 
     def __init__(self, path, entry):
@@ -71,6 +71,7 @@ class Reader(Imports, Calls):
         self.depth = 0
         self.scope = Scope({})
         self.modules = Modules(path)
+        self.replaced = set()  # modules of which a name is None if they are not there
         self.mentioned = set()  # names of the script's text
         self.where = ""  # in which other module, for people
         self.too_much = Unreadable
@@ -239,12 +240,12 @@ class Reader(Imports, Calls):
             value = self.value(item.context_expr, scope)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, value, scope)
-        self.block(node.body, scope)
+        self.tried(node, scope)
 
     def do_Try(self, node, scope):
-        self.block(node.body, scope)
+        self.tried(node, scope)
         for handler in node.handlers:
-            if self.name_of(handler.type) not in ("ImportError", "ModuleNotFoundError"):
+            if self.name_of(handler.type) not in IMPORT_ERRORS:
                 self.pass_over(handler, f"except (line {handler.lineno}): what it does was left out")
         self.block(node.orelse + node.finalbody, scope)
 
@@ -424,7 +425,7 @@ class Reader(Imports, Calls):
     def of_Compare(self, node, scope):
         value = self.value(node.left, scope)
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and is_none(node.comparators[0]):
-            if isinstance(value, Unknown):
+            if isinstance(value, Unknown) or isinstance(value, Module) and value.name in self.replaced:
                 return unknown_at(node)
             found = isinstance(value, Num) and value.value is None
             return Num(found == isinstance(node.ops[0], ast.Is))

@@ -203,12 +203,13 @@ class Configs:
         """The names in an expression, and in the functions and statements of the script that those name."""
         found, waiting = set(), [node]
         bodies = {inner.name: inner for inner in self.reader.tree.body if isinstance(inner, (ast.FunctionDef, ast.ClassDef))}
+        values = {target.id: inner.value for inner in self.reader.tree.body if isinstance(inner, ast.Assign)
+                  for target in inner.targets if isinstance(target, ast.Name)}
         while waiting:
             for inner in ast.walk(waiting.pop()):
                 if isinstance(inner, ast.Name) and inner.id not in found:
                     found.add(inner.id)
-                    if inner.id in bodies:
-                        waiting.append(bodies[inner.id])
+                    waiting += [known[inner.id] for known in (bodies, values) if inner.id in known]
         return found | ({""} if found & set(bodies) else set())
 
     def items(self, value, node):

@@ -5,6 +5,7 @@ different is a condition in an expression, or unknown, with its line. None of th
 import ast
 
 from restriction import wrapped
+from script_modules import import_handlers, modules_of
 from triton_expressions import STEPS_MAX, Expressions, Leave, Raised, TooLong, launches
 from triton_function import last_name, make_of_device
 from triton_tensors import TENSOR_ATTRIBUTES, unknown, whole
@@ -13,10 +14,11 @@ from triton_values import (NONE, Axes, Code, Config, Items, Meta, Module, Places
 
 
 class Host(Expressions):
-    """Walks one function of the script. `modules`: names of the script's module: functions, numbers, classes."""
+    """Walks one function of the script. `modules`: names of the script's module: functions, numbers, classes.
+    `unsure_import`: finds the statement of a `try` that may fail."""
 
-    def __init__(self, function, node, modules, has_defaults=True):
-        self.function, self.node, self.modules = function, node, modules
+    def __init__(self, function, node, modules, unsure_import, has_defaults=True):
+        self.function, self.node, self.modules, self.unsure_import = function, node, modules, unsure_import
         self.has_defaults = has_defaults  # parameters have them, as if the caller did not give these
         self.places = Places()
         self.launches, self.notes = [], []
@@ -112,6 +114,10 @@ class Host(Expressions):
             self.steps += 1
             if self.steps > STEPS_MAX:
                 raise TooLong
+            at = self.unsure_import(node) if isinstance(node, (ast.Try, ast.With)) else None
+            if at is not None:  # a branch that the script does not decide
+                self.block([*node.body[:at], either_way(node, at), *getattr(node, "finalbody", ()), *body[index + 1:]], names)
+                return
             if isinstance(node, ast.If):
                 self.branch(node, body[index + 1:], names)
                 return
@@ -405,6 +411,14 @@ class Host(Expressions):
         if isinstance(value, str):
             value = Items([value])
         return value if isinstance(value, Items) else unknown(f"'{self.shown(node)}'", node)
+
+
+def either_way(node, at):
+    """A `try` whose statement `at` may fail, as a branch."""
+    handlers = import_handlers(node)
+    test = ast.Name(f"{modules_of(node.body[at])[0][0]} is there", ast.Load())
+    body = [*node.body[at:], *getattr(node, "orelse", ())]
+    return ast.copy_location(ast.If(test, body, handlers[0].body), node)
 
 
 def same_value(one, other):

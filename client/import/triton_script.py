@@ -129,9 +129,9 @@ class Import:
             tried += level
         for node in tried[:CANDIDATES_MAX]:
             modules = ModuleNames(self.reader.scope)
-            host = Host(self.function, node, modules)
+            host = Host(self.function, node, modules, self.reader.unsure_import)
             if not host.launches:  # what is the default may lead elsewhere
-                host = Host(self.function, node, modules, has_defaults=False)
+                host = Host(self.function, node, modules, self.reader.unsure_import, has_defaults=False)
             for launched in host.launches[:4]:
                 made = Launch(self, host, launched, self.real)
                 if best is None or made.weight < best.weight:

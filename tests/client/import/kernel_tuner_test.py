@@ -343,6 +343,53 @@ text = generate_directive_function(lines, extract_directive_signature(code, app)
         self.assertIn("arg x: 'the array that 'per' chooses' was not understood", answer.left)
 
 
+class ImportsThatMayFail(kit.Import):
+    def params(self, text, end="\nexcept ImportError:\n    pass\n"):
+        head = HEAD.replace("params = {", f"per = [1, 2, 4]\n{text}{end}params = {{").replace("[1, 2, 64]", "per")
+        return self.read(head + CALL + ")\n")
+
+    def test_values_that_depend_on_a_module_that_may_not_be_there_are_left(self):
+        for text, end in (("try:\n    import cupy\n    per = [3]", "\nexcept ImportError:\n    pass\n"),
+                          ("try:\n    import cupy\n    per = [3]", "\nexcept (ImportError, OSError):\n    pass\n"),
+                          ("try:\n    import cupy\nexcept ImportError:\n    per = [3]\n", ""),
+                          ("import contextlib\nwith contextlib.suppress(ImportError):\n    import cupy\n    per = [3]\n", ""),
+                          ("def f():\n    try:\n        import cupy\n        return [3]\n    except ImportError:\n"
+                           "        return [4]\nper = f()\n", "")):
+            answer = self.params(text, end=end)
+            self.assertRegex(answer.left, r"(?m)^param per: 'try: import cupy' was not understood \(line 1\d\)$", text)
+            self.assertNotIn('name: "per"', answer.spec, text)
+
+    def test_conditions_on_such_a_module_are_left(self):
+        for text in ("try:\n    import cupy\n    HAVE = True\nexcept ImportError:\n    HAVE = False\nif HAVE: per = [3]\n",
+                     "try:\n    import cupy\nexcept ImportError:\n    cupy = None\nif cupy is not None: per = [3]\n"):
+            self.assertRegex(self.params(text, end="").left, r"^if \(line 1\d\): '.*' was not understood")
+        self.assertRegex(self.params("try:\n    import cupy\n    per.append(3)").left, r"per.append\(3\)' may change it")
+        left = self.params("def f():\n    try:\n        import cupy\n    except ImportError:\n        return [4]\n    return [3]\n"
+                           "per = f()\n", end="").left
+        self.assertRegex(left, r"^except \(line 12\): what it does was left out$")
+        left = self.read(HEAD + "from contextlib import suppress\nwith suppress(ImportError):\n    import no_such\n"
+                         "    params['per'] = [512]\n" + CALL + ")\n").left
+        self.assertRegex(left, r"^param per: 'try: import no_such' was not understood \(line 12\)")
+
+    def test_values_that_do_not_depend_on_it_are_not_left(self):
+        for text, end, per in (
+                ("try:\n    import json\n    per = [3]", None, "[3]"),
+                ("try:\n    import cupy\n    per = [3]", "\nexcept ImportError:\n    raise SystemExit\n", "[3]"),
+                ("try:\n    import cupy\n    per = [3]", "\nexcept ImportError:\n    print('none')\n    exit()\n", "[3]"),
+                ("try:\n    import cupy\n    other = [3]", None, "[1, 2, 4]"), ("try:\n    import cupy\n    per = [1, 2, 4]", None, "[1, 2, 4]"),
+                ("try:\n    import cupy as cp\nexcept ImportError:\n    import numpy as cp\nx = cp.zeros(n, cp.float32)\n", "", "[1, 2, 4]"),
+                ("try:\n    per = [3]\n    import cupy", None, "[3]")):
+            answer = self.params(text, **({} if end is None else {"end": end}))
+            self.assertEqual(answer.left, "", text)
+            self.assertIn(f'name: "per" values: "{per}"', answer.spec, text)
+
+    def test_a_module_beside_the_script_is_there(self):
+        head = HEAD.replace("params = {", "per = [1]\ntry:\n    import mine\n    per = [3]\nexcept ImportError:\n    pass\nparams = {")
+        answer = self.read(head.replace("[1, 2, 64]", "per") + CALL + ")\n", files={"mine.py": ""})
+        self.assertEqual(answer.left, "")
+        self.assertIn('name: "per" values: "[3]"', answer.spec)
+
+
 class WhatIsNotRead(kit.Import):
     def left(self, text, pattern):
         answer = self.read(text)

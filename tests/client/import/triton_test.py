@@ -69,6 +69,19 @@ class Shapes(kit.Import):
         self.assertRegex(answer.left, r"(?m)^arg s0, arg s1: 'x.t\(\).reshape\(N0, M0\)' has strides of its own")
         self.assertEqual(self.shown(answer), ['["left_to_write"]', '["N0", "M0"]', "left_to_write", "left_to_write", '"N0"'])
 
+    def test_what_a_module_decides_that_may_not_be_there_is_left(self):
+        answer = self.rows("assert w.shape == x.shape\n    try:\n        import not_there\n        M = 3\n    except ImportError:\n"
+                           "        M = 4")
+        self.assertRegex(answer.left, r"^launch.grid: 'if not_there is there' decides it \(line 17\)$")
+        self.assertIn('launch { grid: ["left_to_write"] }', answer.spec)
+        kernel = KERNEL.replace('[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]', 'CONFIGS')
+        for more, left in (("BL = [256]", "^configs.*was not understood"), ("import torch", "^configs")):
+            head = f"BL = [64, 128]\ntry:\n    import not_there\n    {more}\nexcept ImportError:\n    BL = [32]\n" \
+                "CONFIGS = [triton.Config({'BLOCK': b}) for b in BL]\n"
+            answer = self.read(HEAD + head + kernel + HOST.replace("ASSERT", "assert w.shape == x.shape"))
+            self.assertRegex(answer.left, left)
+            self.assertIn('name: "BLOCK" values: "left_to_write"', answer.spec)
+
     def test_a_rank_that_is_not_said_is_told(self):
         for line in ("pass", "rows = w.shape[0]", "assert w.stride(-1) == 1"):
             answer = self.rows(line)
