@@ -117,6 +117,35 @@ def under_dual_level(function, x, other):
         return tuple(forward_ad.unpack_dual(function(forward_ad.make_dual(x, other))))
 
 
+def tangent_of_a_gradient(function, x, other, **options):
+    x = x.clone().requires_grad_()
+    y = function(x)
+    with forward_ad.dual_level():
+        gradient, = torch.autograd.grad(y, x, forward_ad.make_dual(slope(y), other), **options)
+        return tuple(forward_ad.unpack_dual(gradient))
+
+
+def tangent_of_a_traced_call(function, x, other):
+    return under_dual_level(make_fx(function)(x), x, other)
+
+
+def tangent_of_a_traced_gradient(function, x, other):
+    def gradient(x, dy):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(function(x), x, dy)[0]
+    made = make_fx(gradient)(x, other)
+    return under_dual_level(lambda dy: made(x, dy), slope(x), other)
+
+
+def written_to_after_the_call(function, x, other):
+    x = x.clone().requires_grad_()
+    between = x * 1
+    y = function(between)
+    between.mul_(2)
+    (y * slope(y)).sum().backward()
+    return y.detach(), x.grad
+
+
 def of_fake_tensors(function, x, other):
     with FakeTensorMode() as mode:
         made = function(mode.from_tensor(x))
@@ -133,6 +162,11 @@ def under(mode):
         with mode():
             return with_gradient(function, x)
     return case
+
+
+def under_profiler(case, *arguments):
+    with torch.profiler.profile():
+        return case(*arguments)
 
 
 def under_autocast(function, x, other):
@@ -218,8 +252,11 @@ def cases():
         "compile for all sizes": compiled("aot_eager", dynamic=True),
         "compile of func.grad": lambda f, x, other: torch.compile(torch.func.grad(
             lambda x: (f(x) * slope(x)).sum()), backend="aot_eager", fullgraph=True)(x),
+        "func.grad of compile": lambda f, x, other: torch.func.grad(
+            lambda x: (torch.compile(f, backend="eager")(x) * slope(x)).sum())(x),
         "vmap": lambda f, x, other: torch.vmap(f)(torch.stack([x, other])),
         "func.grad": lambda f, x, other: torch.func.grad(lambda x: (f(x) * slope(x)).sum())(x),
+        "func.vjp": lambda f, x, other: torch.func.vjp(f, x)[1](other)[0],
         "func.jvp": lambda f, x, other: torch.func.jvp(f, (x,), (other,)),
         "func.jacrev": lambda f, x, other: torch.func.jacrev(f)(x),
         "func.jacfwd": lambda f, x, other: torch.func.jacfwd(f)(x),
@@ -228,7 +265,12 @@ def cases():
         "autograd.functional.hvp": lambda f, x, other: torch.autograd.functional.hvp(
             lambda x: (f(x) * slope(x)).sum(), x, other),
         "autograd.functional.jacobian": lambda f, x, other: torch.autograd.functional.jacobian(f, x, vectorize=True),
-        "a dual level": under_dual_level, "a second derivative": lambda f, x, other: twice(f, x),
+        "a dual level": under_dual_level, "a tangent of a gradient": tangent_of_a_gradient,
+        "a tangent of a gradient with a graph": lambda f, x, other: tangent_of_a_gradient(f, x, other, create_graph=True),
+        "a tangent of a traced call": tangent_of_a_traced_call,
+        "a tangent of a traced gradient": tangent_of_a_traced_gradient,
+        "an input that is written to after the call": written_to_after_the_call,
+        "a second derivative": lambda f, x, other: twice(f, x),
         "gradcheck": lambda f, x, other: torch.autograd.gradcheck(f, (x.double().requires_grad_(),), fast_mode=True),
         "gradgradcheck": lambda f, x, other: torch.autograd.gradgradcheck(
             f, (x.double().requires_grad_(),), fast_mode=True),
@@ -287,18 +329,26 @@ class Matrix(KernelTest):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
             self.assertEqual((one.stride(), one.requires_grad), (other.stride(), other.requires_grad))
 
-    def check(self, rows, name, case):
+    def check(self, rows, name, case, was_trained=False):
+        """was_trained: a gradient of such a call was recorded before, so that its autograd.Function is there."""
         x, other = torch.randn(rows, COLS), torch.randn(rows, COLS)
         want = case(reference, x, other)
         for form in ("the kernel", "op()"):
-            with self.subTest(name, rows=rows, form=form):
+            with self.subTest(name, rows=rows, form=form, was_trained=was_trained):
                 kernel = tunectl.kernel("softmax", fallback=reference)
                 kernel(torch.randn(rows, COLS))  # a plan is there: what looks only when it is made comes too late
+                if was_trained:
+                    with_gradient(kernel, x)
+                    self.assertTrue(kernel._functions)
                 self.assert_same(case(kernel if form == "the kernel" else kernel.op(), x, other), want)
 
     def test_with_a_record(self):
         for name, case in cases().items():
             self.check(ROWS, name, case)
+
+    def test_with_a_record_and_after_a_gradient(self):
+        for name, case in cases().items():
+            self.check(ROWS, name, case, was_trained=True)
 
     def test_without_a_record(self):
         for name, case in cases().items():
@@ -316,6 +366,9 @@ class Matrix(KernelTest):
                           (lambda f: torch.jit.trace(Model(f), x), "torch.jit.trace records"),
                           (lambda f: twice(f, x), "differentiated again"),
                           (lambda f: under_dual_level(f, x, x), "has a tangent"),
+                          (lambda f: tangent_of_a_gradient(f, x, x), "has a tangent"),
+                          (lambda f: written_to_after_the_call(f, x, x), None),
+                          (lambda f: under_profiler(written_to_after_the_call, f, x, x), None),
                           (lambda f: of_fake_tensors(f, x, x), "without memory"),
                           (lambda f: f(x.as_subclass(Kind)), "is a Kind"),
                           (lambda f: f(x.double()), "is not written for 'f64'"),
@@ -333,6 +386,21 @@ class Matrix(KernelTest):
             function = make(tunectl.kernel("softmax", fallback=None))
             with self.assertRaises((RuntimeError, LookupError)):
                 twice(function, x)
+            for case in (tangent_of_a_gradient, tangent_of_a_traced_call):
+                with self.assertRaisesRegex((RuntimeError, LookupError), "forward-mode derivative|no fallback="):
+                    case(function, x, x)
+
+    def test_what_a_gradient_reads_is_not_written_to(self):
+        for make in (lambda f: f, lambda f: f.op()):
+            function = make(tunectl.kernel("softmax", fallback=reference))
+            for written, options in ((0, {"create_graph": True}), (1, {})):
+                x = torch.randn(ROWS, COLS, requires_grad=True)
+                tensors = [x * 1]
+                tensors.append(function(tensors[0]))
+                loss = tensors[1].sum()
+                tensors[written].mul_(2)
+                with self.subTest(written=written), self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                    torch.autograd.grad(loss, x, **options)
 
 
 if __name__ == "__main__":

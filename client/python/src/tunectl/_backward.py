@@ -32,7 +32,7 @@ class Backward:
                  results: Sequence[int], outputs: Sequence[str]) -> None:
         self.kernel = kernel
         self._forward = forward
-        self._places = tuple(places)
+        self.places = tuple(places)  # of each of its inputs: which tensor of the call it is
         self._results = tuple(results)  # of each of its outputs: the input whose gradient it is
         # Outputs that it takes no gradient of, such as a norm's statistics.
         taken = {i for what, i in places if what == "gradient"}
@@ -87,7 +87,7 @@ class Backward:
         seen = [_arrays.describe(one) for one in inputs]
         made = [_arrays.Array(shape, dtype, seen[0].device, 0, True, True) for shape, dtype in outputs]
         of = {"input": seen, "output": made, "gradient": made}
-        arrays = [of[what][i] for what, i in self._places]
+        arrays = [of[what][i] for what, i in self.places]
         try:
             self.kernel._prepare(arrays, len(arrays), self._dims(arrays, dims), are_tensors=True)
         except Untuned as why:
@@ -122,7 +122,7 @@ class Backward:
                  dims: Mapping[str, int], scalars: Mapping[str, float]) -> tuple[Any, ...]:
         """A gradient for each input, None for those that it gives none of."""
         of = {"input": inputs, "output": outputs, "gradient": gradients}
-        arrays = tuple(of[what][i] for what, i in self._places)
+        arrays = tuple(of[what][i] for what, i in self.places)
         if all(one is not None for one in arrays):
             try:
                 made = self.kernel.without_gradient(arrays, self._dims(arrays, dims), self._own_scalars(scalars))
@@ -135,18 +135,26 @@ class Backward:
                 pass  # the kernel has said why, once
         if self._forward.fallback is None:
             raise LookupError(f"{self.kernel.name} has nothing to launch, and {self._forward.name} no fallback=")
+        if any(one is None for one in inputs):
+            raise RuntimeError(f"{self._forward.name}: its fallback's gradient needs an input that has been modified by an "
+                               "inplace operation after the call")
         leaves = [one.detach().requires_grad_(i in self.gives) for i, one in enumerate(inputs)]
         return self._by_fallback(leaves, gradients, scalars, [i in self.gives for i in range(len(inputs))], False)
 
-    def with_graph(self, inputs: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
-                   needs: Sequence[bool]) -> tuple[Any, ...]:
-        """The fallback's gradient of the inputs that need one, as a function of the inputs and the gradients. The
-        fallback is not None."""
+    def differentiable(self, inputs: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
+                       needs: Sequence[bool]) -> tuple[Any, ...]:
+        """The fallback's gradient of the inputs that need one, as a function of the inputs and the gradients: with
+        their tangents, and with a graph if gradients are recorded. The fallback is not None."""
         torch: Any = sys.modules["torch"]
-        with torch.enable_grad():  # an input that is given twice has two gradients
-            leaves = [one.view_as(one) if is_needed and one.requires_grad else one for one, is_needed in zip(inputs, needs)]
-        needed = [is_needed and one.requires_grad for one, is_needed in zip(leaves, needs)]
-        return self._by_fallback(leaves, gradients, scalars, needed, True)
+        create_graph = torch.is_grad_enabled() and any(
+            one is not None and one.requires_grad for one in (*inputs, *gradients))
+        leaves = list(inputs)
+        with torch.enable_grad(), _recorded(torch):
+            for i in [i for i, is_needed in enumerate(needs) if is_needed]:
+                leaves[i] = leaves[i].view_as(leaves[i])  # an input that is given twice has two gradients
+                if not leaves[i].requires_grad:
+                    leaves[i].requires_grad_()
+        return self._by_fallback(leaves, gradients, scalars, needs, create_graph)
 
     def _own_scalars(self, scalars: Mapping[str, float]) -> dict[str, float]:
         known = names_of(self._kernel()) if scalars else ()

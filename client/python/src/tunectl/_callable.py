@@ -134,9 +134,10 @@ class TunedKernel(Planner):
             outputs)
 
     def _with_gradient(self, *inputs: Any) -> Any:
-        """Of plain tensors that nobody follows, one of which needs a gradient."""
+        """A call of plain tensors, one of which needs a gradient. Only a transform of torch.func may follow it."""
         function = self._functions.get(_gradient_key(inputs))
-        if function is None or not all([one.is_contiguous() and not one.is_neg() for one in inputs]):
+        if (function is None or _followed.is_transformed(sys.modules["torch"])
+                or not all([one.is_contiguous() and not one.is_neg() for one in inputs])):
             return self._call(inputs, (), _NO_SCALARS, {})
         return function.apply(*inputs)
 

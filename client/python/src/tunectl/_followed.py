@@ -9,7 +9,7 @@ operator of torch.library, which the follower then sees.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Optional
 
 from ._dtypes import dtype_name
 
@@ -19,7 +19,8 @@ def condition(torch: Any) -> tuple[str, dict[str, Any]]:
 
     Torch's dispatcher costs as much as a launch, and a plain call has no need of it. With a torch that does not tell,
     every call counts as followed. Transforms of torch.func are no part of it: their tensors have no address, and a
-    launch finds that out by itself.
+    launch finds that out by itself. A call that records a gradient makes no launch of its own, so it asks
+    `is_transformed`.
     """
     try:
         names = {"modes": torch._C._len_torch_dispatch_stack, "functions": torch._C._len_torch_function_stack,
@@ -50,7 +51,7 @@ def why_not_ours(torch: Any, tensors: Sequence[Any], is_operator: bool) -> str:
     """
     if is_transformed(torch):
         return "a transform of torch.func (vmap, grad, jvp, ...) follows the call, which needs PyTorch's own operations"
-    if _has_tangent(torch, tensors):
+    if has_tangent(torch, tensors):
         return "an input has a tangent (forward-mode AD), which needs PyTorch's own operations"
     known = _known_kinds()
     for one in tensors:
@@ -67,10 +68,11 @@ def why_not_ours(torch: Any, tensors: Sequence[Any], is_operator: bool) -> str:
     return ""
 
 
-def _has_tangent(torch: Any, tensors: Sequence[Any]) -> bool:
+def has_tangent(torch: Any, tensors: Sequence[Optional[Any]]) -> bool:
+    """Whether forward-mode AD follows one of the tensors."""
     forward_ad = torch.autograd.forward_ad
     return forward_ad._current_level >= 0 and any(
-        forward_ad.unpack_dual(one).tangent is not None for one in tensors)
+        one is not None and forward_ad.unpack_dual(one).tangent is not None for one in tensors)
 
 
 def _modes() -> Sequence[Any]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _names: collections.Counter[str] = collections.Counter()
 _library: Any = None
+_TANGENT = "a tensor has a tangent (forward-mode AD), which needs PyTorch's own operations"
 
 
 def make(kernel: TunedKernel, dims: Mapping[str, int], scalars: tuple[str, ...]) -> Callable[..., Any]:
@@ -203,6 +204,11 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
     def under_autograd(keys: Any, *all_of: Any) -> Any:
         nonlocal function
         inputs = all_of[:count]
+        if _followed.has_tangent(torch, inputs):
+            if kernel.fallback is None:
+                raise _no_tangent(kernel.name)
+            kernel._note(_TANGENT)
+            return kernel.fallback(*inputs, **dict(zip(scalars, all_of[count:])))
         if not torch.is_grad_enabled() or not any(one.requires_grad for one in inputs):
             return operator.redispatch(keys & torch._C._after_autograd_keyset, *all_of)
         gives = _gives(kernel, dims, scalars)
@@ -269,7 +275,9 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
             context.scalars = dict(zip(scalars, all_of[count:]))
             context.autocast = torch._C._is_any_autocast_enabled() and _followed.autocast_state(torch, all_of[0].device.type)
             context.save_for_backward(*all_of[:count], *outputs)
+            context.device = all_of[0].device.type
             if by_kernel is not None:
+                context.versions = [one._version if one is not None else 0 for one in outputs]
                 context.set_materialize_grads(False)
             silent = [outputs[i] for i in constant if outputs[i] is not None]  # a fallback may leave one out
             if silent:
@@ -278,15 +286,20 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
 
         @staticmethod
         def backward(context: Any, *gradients: Any) -> Any:
-            saved = context.saved_tensors
-            given, made = saved[:count], saved[count:]
             dense = tuple(one.contiguous() if one is not None else None for one in gradients)
+            try:
+                saved = context.saved_tensors
+            except RuntimeError:  # one was written to after the call, which matters if it is read
+                saved = by_kernel and by_kernel.read_alone(context, count, dense)
+                if not saved:
+                    raise
+            given, made = saved[:count], saved[count:]
             if kernel.gradient is not None:
                 more = {"scalars": context.scalars} if scalars else {}
                 found = kernel.gradient(given, made, dense, **more)
             else:
                 assert by_kernel is not None
-                with _under(torch, given[0].device.type, context.autocast):
+                with _under(torch, context.device, context.autocast):
                     found = by_kernel(given, made, dense, context.scalars, context.needs_input_grad[:count])
             return (*found, *[None] * len(scalars))
 
@@ -311,18 +324,41 @@ class _Gradient:
         self._torch, self._kernel, self._dims, self._scalars = torch, kernel, dims, scalars
         self._inputs, self._outputs = len(signature.inputs), len(signature.outputs)
         self._is_followed = _unrolled.condition(*_followed.condition(torch))
-        self._plain = _followed.plain_types(torch)
+        self._plain = _followed.plain_types(torch) | {type(None)}
         self._operator = self._define(f"{name}_gradient")
 
     def __call__(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float], needs: Sequence[bool]) -> Any:
-        if self._torch.is_grad_enabled():
+        if self._torch.is_grad_enabled() or _followed.has_tangent(self._torch, (*given, *gradients)):
             return self._again(given, made, gradients, values, needs)
         if not (self._is_followed() and _followed.sees_operators(self._torch)) and all(
                 type(one) in self._plain for one in given):
             return self._work_out(given, made, gradients, values)
+        if any(one is None for one in given):  # as read_alone has it
+            return self._work_out(given, made, gradients, values)
         found = self._operator(*given, *made, *gradients, *values.values())
         found = found if isinstance(found, (tuple, list)) else (found,)
         return tuple(one if i in self.backward.gives else None for i, one in enumerate(found))
+
+    def read_alone(self, context: Any, count: int, gradients: Sequence[Any]) -> list[Any]:
+        """The saved tensors that the backward kernel reads, with None for the others; empty: more than these is read, or
+        one of these was written to after the call."""
+        torch = self._torch
+        try:
+            if (torch.is_grad_enabled() or _followed.has_tangent(torch, gradients) or _followed.is_transformed(torch)
+                    or torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+                    or torch._C._get_tracing_state() is not None):
+                return []
+            raw, places = context._raw_saved_tensors, self.backward.places
+            read = {i if what == "input" else count + i for what, i in places if what != "gradient"}
+            saved: list[Any] = [None] * len(raw)
+            for i in read:
+                saved[i] = raw[i].unpack() if i < count else raw[i].data
+        except (AttributeError, RuntimeError):  # an old torch has no unpack
+            return []
+        is_old = any(saved[count + i] is None or saved[count + i]._version != context.versions[i]
+                     for what, i in places if what == "output")
+        is_missing = any(gradients[i] is None for what, i in places if what == "gradient")
+        return [] if is_old or is_missing else saved
 
     def _work_out(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float]) -> tuple[Any, ...]:
         with self._torch.no_grad():
@@ -330,11 +366,15 @@ class _Gradient:
 
     def _again(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float],
                needs: Sequence[bool]) -> tuple[Any, ...]:
-        """With a graph by the fallback, or with an error in the place of one."""
-        if self._kernel.fallback is None:
-            return _not_twice(self._torch, self._kernel.name, self._work_out(given, made, gradients, values))
-        self._kernel._note("a gradient that is differentiated again (create_graph=True)")
-        return self.backward.with_graph(given, gradients, values, needs)
+        """A gradient that is differentiated again, by a graph or by tangents: the fallback's, or with an error in the place
+        of its graph. RuntimeError: a tangent, and no fallback."""
+        has_tangent = _followed.has_tangent(self._torch, (*given, *gradients))
+        if self._kernel.fallback is not None:
+            self._kernel._note(_TANGENT if has_tangent else "a gradient that is differentiated again (create_graph=True)")
+            return self.backward.differentiable(given, gradients, values, needs)
+        if has_tangent:
+            raise _no_tangent(self._kernel.name)
+        return _not_twice(self._torch, self._kernel.name, self._work_out(given, made, gradients, values))
 
     def _define(self, name: str) -> Any:
         """An operator that takes inputs, outputs, gradients and scalars, and gives the gradient of each input, of no
@@ -362,13 +402,18 @@ class _Gradient:
 
         def under_autograd(keys: Any, *all_of: Any) -> Any:
             given, made, gradients, values = parts(all_of)
-            if not torch.is_grad_enabled() or not any(
-                    one is not None and one.requires_grad for one in (*given, *gradients)):
+            is_recorded = torch.is_grad_enabled() and any(
+                one is not None and one.requires_grad for one in (*given, *gradients))
+            if not is_recorded and not _followed.has_tangent(torch, (*given, *gradients)):
                 return operator.redispatch(keys & torch._C._after_autograd_keyset, *all_of)
             return whole(self._again(given, made, gradients, values, [i in self.backward.gives for i in range(inputs)]))
 
         operator = _implement(torch, name, run, describe, under_autograd)
         return operator
+
+
+def _no_tangent(name: str) -> RuntimeError:
+    return RuntimeError(f"{name} has no forward-mode derivative: give fallback= of PyTorch's operations to tunectl.kernel")
 
 
 def _not_twice(torch: Any, name: str, found: Sequence[Any]) -> tuple[Any, ...]:
