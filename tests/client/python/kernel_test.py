@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import signal
+import tempfile
 import threading
 import unittest
 
@@ -50,8 +51,8 @@ class Launches(KernelTest):
         plan = next(iter(saxpy._plans.values()))
         plan.for_scalars().program.set_scalars({"a": 9})  # and there a call is interrupted
         self.check_saxpy(saxpy, 4096)
-        other = tunectl.kernel("saxpy", fallback=lambda x, y, a: (a, len(x.values)))
-        self.assertEqual(other(drawn(10), drawn(10), scalars={"a": 7.0}), (7.0, 10))
+        other = tunectl.kernel("saxpy", fallback=lambda x, y, a: f"{a} {len(x.values)}")
+        self.assertEqual(other(drawn(10), drawn(10), scalars={"a": 7.0}), "7.0 10")
 
     def test_a_number_for_gradient_is_a_dim(self):
         loss = tunectl.kernel("cross_entropy", fallback=None, gradient=1)
@@ -351,6 +352,61 @@ class Rules(KernelTest):
                               (lambda x, y: Tensor(1), r"has the axes \[5000\], and the fallback gives \[1\]")):
             with self.subTest(why), self.assertRaisesRegex(ValueError, why):
                 tunectl.kernel("saxpy", fallback=fallback)(x, x, out=Tensor(self.UNTUNED))
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_what_a_fallback_gives_has_the_kernels_shapes_and_dtypes(self):
+        import numpy
+
+        x = numpy.ones(self.UNTUNED, numpy.float32)
+        for fallback, why in ((lambda x, y: (x, y, x), "saxpy has 1 outputs, and the fallback gives 3"),
+                              (lambda x, y: x[None], r"output 0 has the axes \[5000\], and the fallback gives \[1, 5000\]"),
+                              (lambda x, y: x[:7], r"output 0 has the axes \[5000\], and the fallback gives \[7\]"),
+                              (lambda x, y: x.astype(numpy.float64), "output 0 is f32, and the fallback gives f64")):
+            with self.subTest(why), self.assertRaisesRegex(ValueError, why):
+                tunectl.kernel("saxpy", fallback=fallback)(x, x)
+        self.assertIs(tunectl.kernel("saxpy", fallback=lambda x, y: (x,))(x, x), x)
+        self.assertIsNone(tunectl.kernel("saxpy", fallback=lambda x, y: None)(x, x))
+        rows = numpy.ones((2, 3, 5), numpy.float32)
+        self.assertIs(tunectl.kernel("softmax", fallback=lambda x: x)(rows).base, rows)
+        with self.assertRaisesRegex(ValueError, r"output 0 has the axes \[2, 3, 5\], and the fallback gives \[6, 5\]"):
+            softmax = tunectl.kernel("softmax", fallback=lambda x: x.reshape(6, 5))
+            softmax(rows.swapaxes(0, 1).copy().swapaxes(0, 1))
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_arrays_to_write_to(self):
+        import numpy
+
+        for n in (self.TUNED, self.UNTUNED):
+            saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y)
+            x, both = numpy.ones(n, numpy.float32), numpy.zeros(2 * n, numpy.float32)
+            fixed = numpy.zeros(n, numpy.float32)
+            fixed.flags.writeable = False
+            for y, out, why in ((x, x, "'out' lies where 'x' does: give another as out="),
+                                (both[:n], both[n - 1:-1], "'out' lies where 'y' does: give another as out="),
+                                (x, fixed, "the kernel writes to 'out', which is read-only: give a writable array")):
+                with self.subTest(why, n=n), self.assertRaisesRegex(ValueError, why):
+                    saxpy(x, y, out=out)
+            numpy.testing.assert_allclose(saxpy(both[:n], x, out=both[n:]), 1)
+            numpy.testing.assert_allclose(saxpy(both[::2], x, out=both[1::2]), 2.5 * both[::2] + 1)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_arrays_of_another_kind_run_the_fallback(self):
+        import numpy
+
+        for n in (self.TUNED, self.UNTUNED):
+            matrix = numpy.ones((1, n), numpy.float32).view(numpy.matrix)
+            saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: 2.5 * x + y, n=n)
+            made = saxpy(matrix, matrix, out=numpy.zeros((1, n), numpy.float32))
+            self.assertEqual(made[0, 0], 3.5)
+        rows = numpy.ones((2, 8), numpy.float32).view(numpy.matrix)
+        self.assertIs(type(tunectl.kernel("softmax", fallback=lambda x: x)(rows)), numpy.matrix)
+        tuned = tunectl.kernel("saxpy", fallback=lambda x, y: x)
+        kind = numpy.ones(self.TUNED, numpy.float32).view(type("Kind", (numpy.ndarray,), {}))
+        self.assertIs(tuned(kind, kind), kind)
+        self.assertIn("x is a Kind, a kind of array with operations of its own", tuned.notes[0])
+        with tempfile.TemporaryFile() as file:
+            mapped = numpy.memmap(file, numpy.float32, "w+", shape=(self.TUNED,))
+            self.assertIs(type(tunectl.kernel("saxpy", fallback=None)(mapped, mapped)), numpy.ndarray)
 
     def test_a_binary_of_another_source_is_not_launched(self):
         exported = self.path / "away/tuned.json"

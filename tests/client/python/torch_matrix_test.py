@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tuned call is the fallback's, whoever follows it: values, shapes, dtypes, strides and gradients of any order, under
 everything that PyTorch does with a function. Run by ./check torch."""
+import contextlib
 import importlib.util
 import tempfile
 import unittest
@@ -401,6 +402,27 @@ class Matrix(KernelTest):
                 tensors[written].mul_(2)
                 with self.subTest(written=written), self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
                     torch.autograd.grad(loss, x, **options)
+
+    def test_arrays_to_write_to(self):
+        """A mistake is one with a record and without."""
+        softmax = tunectl.kernel("softmax", fallback=reference)
+        for rows in (ROWS, 8):
+            x = torch.randn(rows, COLS)
+            leaf = torch.zeros(rows, COLS, requires_grad=True)
+            for follower in (contextlib.nullcontext, torch.profiler.profile):
+                with self.subTest(rows=rows, follower=follower), follower():
+                    with self.assertRaisesRegex(ValueError, "'y' lies where 'x' does: give another as out="):
+                        softmax(x, out=x)
+                    with self.assertRaisesRegex(ValueError, "a tensor that needs a gradient cannot be out="):
+                        softmax(x, out=leaf)
+                    with torch.no_grad():
+                        torch.testing.assert_close(softmax(x, out=leaf).detach(), reference(x))
+        x = torch.randn(8, COLS)
+        for fallback, why in ((lambda x: (x, x, x), "softmax has 1 outputs, and the fallback gives 3"),
+                              (lambda x: x[:1], r"output 0 has the axes \[8, 64\], and the fallback gives \[1, 64\]"),
+                              (lambda x: x.double(), "output 0 is f32, and the fallback gives f64")):
+            with self.assertRaisesRegex(ValueError, why):
+                tunectl.kernel("softmax", fallback=fallback)(x)
 
 
 if __name__ == "__main__":

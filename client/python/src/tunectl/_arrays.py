@@ -43,13 +43,22 @@ def _of_interface(array: Any, interface: Any, device: str) -> Array:
     dtype = name if name in _NAMES else _TYPESTR.get(typestr[1:], typestr)
     address, is_readonly = interface["data"]
     strides, dense, expected = interface.get("strides"), True, int(typestr[2:])
-    trouble = "has another byte order" if typestr[0] == ">" else ""
+    trouble = "has another byte order" if typestr[0] == ">" else _kind_of(array)
     if strides is not None:
         for extent, stride in zip(reversed(shape), reversed(strides)):
             dense = dense and (extent <= 1 or stride == expected)
             expected *= extent
     trouble = trouble or ("" if dense else "is not contiguous")
     return Array(shape, dtype, device, address, not trouble, not is_readonly, trouble)
+
+
+def _kind_of(array: Any) -> str:
+    """A sentence's end about a subclass of NumPy's arrays, whose operators may differ from NumPy's; else empty."""
+    numpy: Any = sys.modules.get("numpy")
+    if type(array) is getattr(numpy, "ndarray", None) or not isinstance(array, getattr(numpy, "ndarray", ())):
+        return ""
+    is_plain = isinstance(array, numpy.memmap)
+    return "" if is_plain else f"is a {type(array).__name__}, a kind of array with operations of its own"
 
 
 def _of_tensor(tensor: Any) -> Array:
@@ -105,6 +114,13 @@ def bytes_of(shape: Sequence[int], dtype: str) -> int:
     return math.prod(shape) * DTYPE_BYTES[dtype]
 
 
+def extent_of(array: Array) -> int:
+    """Bytes from its address on that are its own: of an array that is not contiguous, only those of its first element.
+    0: it has no memory."""
+    count = math.prod(array.shape) if array.is_contiguous else min(1, math.prod(array.shape))
+    return count * DTYPE_BYTES.get(array.dtype, 1) if array.address else 0
+
+
 def dtype_in_full(dtype: str) -> str:
     """As frameworks call it: "bfloat16"."""
     return _NAMES.get(dtype, dtype)
@@ -112,11 +128,12 @@ def dtype_in_full(dtype: str) -> str:
 
 def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
     """A new array of the framework and the device of another. TypeError: give the outputs."""
-    module = sys.modules.get(type(like).__module__.partition(".")[0])
-    dtype_of = getattr(module, dtype_in_full(dtype), None)
-    if dtype_of is not None and hasattr(module, "empty"):
-        more = {"device": like.device} if hasattr(like, "data_ptr") else {}
-        return module.empty(tuple(shape), dtype=dtype_of, **more)  # type: ignore[union-attr]
+    for kind in type(like).__mro__:
+        module: Any = sys.modules.get(kind.__module__.partition(".")[0])
+        dtype_of = getattr(module, dtype_in_full(dtype), None)
+        if dtype_of is not None and hasattr(module, "empty"):
+            more = {"device": like.device} if hasattr(like, "data_ptr") else {}
+            return module.empty(tuple(shape), dtype=dtype_of, **more)
     raise TypeError(f"outputs are made for PyTorch, NumPy and CuPy; of {type(like).__name__} give "
                     f"them as out=")
 

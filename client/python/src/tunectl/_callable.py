@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 from . import _arrays, _followed, _scalars, _unrolled, _workload
-from ._launch import Launch, as_result
+from ._launch import Launch, as_result, check_written
 from ._plan import DETERMINISTIC, FoldedLaunch, Planner, facts_of
 
 _FUNCTIONS_MAX = 4096
@@ -57,6 +57,7 @@ class TunedKernel(Planner):
         self._autocast: dict[Any, str] = {}
         self._ops: dict[Any, Any] = {}
         self._forms = types.SimpleNamespace()  # what a compiler has in its graph for a call
+        self._args: Optional[tuple[list[str], list[int]]] = None  # their names, and which inputs it changes
         self._place = str(next(_numbers))  # a text: a compiler may take a number for one that varies
         _kernels[self._place] = self
         _notice_torch()
@@ -160,6 +161,7 @@ class TunedKernel(Planner):
         if not _followed.sees_operators(torch) and all(
                 type(one) in _followed.plain_types(torch) and not one.is_meta for one in tensors):
             return self._direct(inputs, outputs, scalars, dims)
+        self._check_written(inputs, outputs)
         try:
             call = self._through(dims, tuple(scalars))
         except LookupError as error:
@@ -183,14 +185,12 @@ class TunedKernel(Planner):
         elif plan is not None:
             if self._wants_gradient(inputs):
                 return self._differentiable(inputs, outputs, scalars, dims, plan)
-            if outputs and self._wants_gradient(outputs):
-                raise ValueError(f"{self.name}: a tensor that needs a gradient cannot be out=: leave out= out, or call "
-                                 "under torch.no_grad()")
+            self._refuse_gradient(outputs)
             results = _launched(plan, inputs, outputs, scalars)
             if results is not False:
                 return results
             self._note(plan.why_not(inputs + outputs))
-        return self._fall_back(inputs, outputs, scalars)
+        return self._fall_back(inputs, outputs, scalars, dims)
 
     def without_gradient(self, inputs: tuple[Any, ...], dims: Mapping[str, int],
                          scalars: Mapping[str, float] = _NO_SCALARS) -> Any:
@@ -204,7 +204,12 @@ class TunedKernel(Planner):
                 return results
             self._note(plan.why_not(inputs))
         with sys.modules["torch"].no_grad():
-            return self._fall_back(inputs, (), scalars)
+            return self._fall_back(inputs, (), scalars, dims)
+
+    def _refuse_gradient(self, outputs: tuple[Any, ...]) -> None:
+        if outputs and self._wants_gradient(outputs):
+            raise ValueError(f"{self.name}: a tensor that needs a gradient cannot be out=: leave out= out, or call "
+                             "under torch.no_grad()")
 
     @staticmethod
     def _wants_gradient(inputs: Sequence[Any]) -> bool:
@@ -227,7 +232,7 @@ class TunedKernel(Planner):
                     self._functions.clear()
                 self._functions[_gradient_key(inputs)] = function
             return function.apply(*inputs, *scalars.values())
-        return self._fall_back(inputs, outputs, scalars)
+        return self._fall_back(inputs, outputs, scalars, dims)
 
     def gives_gradient(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                        dims: Mapping[str, int], scalars: Mapping[str, float]) -> bool:
@@ -284,11 +289,38 @@ class TunedKernel(Planner):
                 self._ops[key] = _torch_op.make(self, dims, scalars)
             return self._ops[key]  # type: ignore[no-any-return]
 
-    def _fall_back(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float]) -> Any:
+    def _fall_back(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
+                   dims: Optional[Mapping[str, int]] = None) -> Any:
+        """The fallback's results. dims: the call's; None if somebody follows it, whose results are not checked."""
+        self._check_written(inputs, outputs)
         if self.fallback is None:
             raise LookupError(f"{self.name} has nothing to launch and no fallback=: "
                               f"{'; '.join(self._notes)}")
-        return _given(self.name, self.fallback(*inputs, **scalars), outputs)
+        results = self.fallback(*inputs, **scalars)
+        if outputs or dims is None:
+            return _given(self.name, results, outputs)
+        wanted = self.results_of(inputs, dims)
+        return _check_results(self.name, results, wanted) if wanted else results
+
+    def _check_written(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """As a launch does, for a call that makes none. ValueError."""
+        if self._args is None:
+            kernel = self._kernel()
+            args = _workload.signature_of(kernel) if kernel is not None else _workload.Signature((), ())
+            self._args = ([arg["name"] for arg in args.inputs + args.outputs],
+                          [i for i, arg in enumerate(args.inputs) if arg.get("role") == "inout"])
+        names, changed = self._args
+        if not outputs and not changed:
+            return
+        self._refuse_gradient(outputs)
+        count = len(inputs)
+        if len(names) != count + len(outputs):
+            names = [*(names[:count] if len(names) > count else [f"input {i}" for i in range(count)]),
+                     *[f"array {i} of out=" for i in range(len(outputs))]]
+        seen = [_arrays.describe(one) for one in inputs + outputs]
+        sizes = [_arrays.extent_of(one) for one in seen]
+        written = [i for i in (*changed, *range(count, len(seen))) if i < len(seen)]
+        check_written(names, seen, sizes, written, count)
 
     def _why_not_folded(self, arrays: Sequence[Any]) -> str:
         trouble = next((one.trouble for one in map(_arrays.describe, arrays) if one.trouble), "is not contiguous")
@@ -406,6 +438,25 @@ def _given(name: str, results: Any, outputs: tuple[Any, ...]) -> Any:
             source = _arrays.reshaped(source, wanted)
         _arrays.copy(source, target)
     return as_result(outputs)
+
+
+def _check_results(name: str, results: Any, wanted: Sequence[tuple[tuple[int, ...], str]]) -> Any:
+    """The fallback's results, as a launch returns its own. ValueError: they have another number, shape or dtype."""
+    made = results if isinstance(results, (tuple, list)) else (results,)
+    if len(made) != len(wanted):
+        raise ValueError(f"{name} has {len(wanted)} outputs, and the fallback gives {len(made)}")
+    torch: Any = sys.modules.get("torch")
+    is_cast = torch is not None and torch._C._is_any_autocast_enabled()
+    for i, (one, (shape, dtype)) in enumerate(zip(made, wanted)):
+        try:
+            given = _arrays.describe(one)
+        except TypeError:  # None, or nothing that a kernel could give
+            continue
+        if given.shape != shape and not _count(given.shape) == _count(shape) == 1:
+            raise ValueError(f"{name}: output {i} has the axes {list(shape)}, and the fallback gives {list(given.shape)}")
+        if given.dtype != dtype and not is_cast:
+            raise ValueError(f"{name}: output {i} is {dtype}, and the fallback gives {given.dtype}")
+    return as_result(made)
 
 
 def _count(shape: Sequence[int]) -> int:

@@ -69,19 +69,33 @@ class Launch:
         seen = [_arrays.describe(array) for array in arrays]
         if not all(one.is_contiguous and one.address and one.address % program.alignment == 0 for one in seen):
             return False
-        for at in self._written:
-            if not seen[at].is_writable:
-                raise ValueError(f"the kernel writes to '{self._names[at]}', which is read-only: give a writable array")
-        for at in range(first_output, len(seen)):
-            for other in range(at):
-                if (seen[at].address < seen[other].address + self._sizes[other]
-                        and seen[other].address < seen[at].address + self._sizes[at]):
-                    self._refuse_overlap(at, other)
+        check_written(self._names, seen, self._sizes, self._written, first_output)
         program.launch_among([one.address for one in seen], arrays)
         return as_result(arrays[first_output:])
 
     def _refuse_overlap(self, at: int, other: int) -> None:
-        raise ValueError(f"'{self._names[at]}' lies where '{self._names[other]}' does: give another as out=")
+        _refuse_overlap(self._names[at], self._names[other])
+
+
+def check_written(names: Sequence[str], seen: Sequence[_arrays.Array], sizes: Sequence[int], written: Sequence[int],
+                  first_output: int) -> None:
+    """ValueError: an array that the kernel writes to is read-only, or an output overlaps another array.
+
+    sizes  in bytes, of all
+    """
+    for at in written:
+        if not seen[at].is_writable:
+            raise ValueError(f"the kernel writes to '{names[at]}', which is read-only: give a writable array")
+    for at in range(first_output, len(seen)):
+        one = seen[at]
+        for i, other in enumerate(seen[:at]):
+            if (one.address < other.address + sizes[i] and other.address < one.address + sizes[at]
+                    and one.device == other.device):
+                _refuse_overlap(names[at], names[i])
+
+
+def _refuse_overlap(name: str, other: str) -> None:
+    raise ValueError(f"'{name}' lies where '{other}' does: give another as out=")
 
 
 def as_result(arrays: Sequence[Any]) -> Any:

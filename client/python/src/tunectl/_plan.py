@@ -41,13 +41,14 @@ class FoldedLaunch:
     """The plan of arrays with more axes than the kernel's args: calls the kernel with fewer, and gives the results theirs.
 
     kernel  the TunedKernel
+    folded  the shapes that it takes
 
     Its gradient is that of the views and of the call between them.
     """
 
     def __init__(self, kernel: Any, folded: _fold.Folded, inputs: Sequence[tuple[int, ...]],
                  outputs: Sequence[tuple[int, ...]], of_outputs: Sequence[tuple[int, ...]]) -> None:
-        self._kernel, self._folded = kernel, folded
+        self._kernel, self.folded = kernel, folded
         self._inputs = [shape if shape != given else None for given, shape in zip(inputs, folded.inputs)]
         self._outputs = [shape if shape != given else None for given, shape in zip(outputs, of_outputs)]
 
@@ -66,7 +67,7 @@ class FoldedLaunch:
         if any(one is None for one in given) or any(one is None for one in into):
             return False
         results = self._kernel(*given, out=into or None, scalars=scalars, **dims)
-        return as_result(outputs) if outputs else _fold.unfold(results, self._folded.lead, self._folded.outputs)
+        return as_result(outputs) if outputs else _fold.unfold(results, self.folded.lead, self.folded.outputs)
 
 
 def _flattened(array: Any, shape: tuple[int, ...]) -> Any:
@@ -88,6 +89,7 @@ class Planner:
         self.scalars = dict(scalars)
         self._plans: dict[Any, Any] = {}  # a Launch, a FoldedLaunch, or None: the fallback
         self._programs: dict[tuple[str, str], Any] = {}
+        self._results: dict[Any, Optional[list[tuple[tuple[int, ...], str]]]] = {}
         self._foldings: dict[Any, _fold.Folding] = {}
         self._notes: list[str] = []
         self._lock = threading.RLock()
@@ -262,20 +264,44 @@ class Planner:
         if target == HOST and seen[0].device != HOST:
             raise Untuned(f"its arrays are on {seen[0].device}, and the record is of a CPU")
         args = signature.inputs + signature.outputs
-        try:
-            for arg, array in zip(args, seen):
-                why = _workload.why_not_taken(kernel, arg, array, answer, target, has_outputs=len(seen) > count)
-                if why:
-                    raise Untuned(why)
-            problem = Problem(answer.dims, answer.dtype)
-            dtypes = {arg["name"]: kernel.dtype(arg, problem, target) for arg in args}
-            outputs = [(kernel.shape(arg, problem, target), dtypes[arg["name"]])
-                       for arg in signature.outputs]
-        except ExpressionError as error:
-            raise Untuned(f"the spec's shapes cannot be read here: {error}") from None
+        dtypes, outputs = _read_args(kernel, signature, seen, answer)
         program = self._program(answer, kernel, dtypes, seen[0].device, target == HOST)
         self._tell_scalars(program, tuple(self.scalars))
         return Launch(program, outputs, seen[:count], are_tensors, args)
+
+    def results_of(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> Optional[list[tuple[tuple[int, ...], str]]]:
+        """Shape and dtype of each output of a call; None: the kernel is unknown, or not written for such inputs."""
+        try:
+            key: Any = (*dims.items(), *map(facts_of, inputs))
+            hash(key)
+        except (AttributeError, TypeError):
+            key = (*dims.items(), *[_arrays.describe(one)[:3] for one in inputs])
+        if key not in self._results:
+            found = self._find_results([_arrays.describe(one) for one in inputs], dims)
+            with self._lock:
+                if len(self._results) >= _PLANS_MAX:
+                    self._results.clear()
+                self._results[key] = found
+            return found
+        return self._results[key]
+
+    def _find_results(self, seen: Sequence[_arrays.Array],
+                      dims: Mapping[str, int]) -> Optional[list[tuple[tuple[int, ...], str]]]:
+        kernel = self._kernel()
+        if kernel is None or any(0 in one.shape for one in seen):
+            return None
+        try:
+            folded = self._folded(seen, len(seen), dims)
+            if folded is not None:
+                seen = [one._replace(shape=shape) for one, shape in zip(seen, folded.folded.inputs)]
+            answer, signature = self.answer(seen, len(seen), dims)
+            _, outputs = _read_args(kernel, signature, seen, answer)
+        except Untuned:
+            return None
+        if folded is None:
+            return outputs
+        return [((*folded.folded.lead, *shape[1:]) if is_folded else shape, dtype)
+                for (shape, dtype), is_folded in zip(outputs, folded.folded.outputs)]
 
     def _program(self, answer: Answer, kernel: Kernel, buffers: Mapping[str, str], device: str, on_host: bool) -> Any:
         """What is launched for an answer, loaded once. Only what was compiled for these very sizes, from the kernel's
@@ -306,6 +332,22 @@ class Planner:
                 raise Untuned(f"the artifact for {_sizes(answer)} cannot be used: {error}") from None
             self._programs[(answer.artifact, device)] = program
             return program
+
+
+def _read_args(kernel: Kernel, signature: _workload.Signature, seen: Sequence[_arrays.Array],
+               answer: Answer) -> tuple[dict[str, str], list[tuple[tuple[int, ...], str]]]:
+    """The dtype of each arg, and shape and dtype of each output. Untuned: the kernel does not take these arrays."""
+    args, target = signature.inputs + signature.outputs, answer.target
+    try:
+        for arg, array in zip(args, seen):
+            why = _workload.why_not_taken(kernel, arg, array, answer, target, has_outputs=len(seen) > len(signature.inputs))
+            if why:
+                raise Untuned(why)
+        problem = Problem(answer.dims, answer.dtype)
+        dtypes = {arg["name"]: kernel.dtype(arg, problem, target) for arg in args}
+        return dtypes, [(kernel.shape(arg, problem, target), dtypes[arg["name"]]) for arg in signature.outputs]
+    except ExpressionError as error:
+        raise Untuned(f"the spec's shapes cannot be read here: {error}") from None
 
 
 def _sizes(answer: Answer) -> str:
