@@ -188,7 +188,7 @@ TEST_F(WorkersTest, AGpuSourceReadsNoFileOfTheHost) { ExpectNoWayOut("sm_90a"); 
 
 // Three lines of templates that would keep NVRTC busy for minutes.
 TEST_F(WorkersTest, ACompileBombIsStoppedAtTheDeadline) {
-  Start({.compile_deadline = absl::Seconds(2)});
+  Start({.compile_deadline = absl::Seconds(6)});
   const std::string bomb = R"(
 template <int N, long long K> struct T {
   static const int v = T<N - 1, 2 * K>::v + T<N - 1, 2 * K + 1>::v;
