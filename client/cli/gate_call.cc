@@ -43,6 +43,7 @@ absl::StatusOr<v1::GateRun> RunGate(Connection& connection, const v1::SubmitGate
   ASSIGN_OR_RETURN(const v1::Job job, SubmitGate(connection, request));
   int64_t run_id = 0;
   ProgressMeter meter(quiet);
+  meter.Show("gate  waiting for a device");  // equal code may be over before its first event
   const auto show = [&](const v1::JobEvent& event) {
     std::string text = IsUnfinished(event.job().state()) ? event.job().message() : "";
     ForEachResult<v1::GateRun>(event, [&](const v1::GateRun& run) { run_id = run.id(); });
