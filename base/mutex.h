@@ -16,9 +16,8 @@
 //     std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
 //   };
 //
-// The analysis takes a lambda for a function of its own. A wait's condition repeats what it
-// requires:
-// `[this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !tasks_.empty(); }`.
+// The analysis takes a lambda for a function of its own, so a wait's condition repeats what it
+// requires: `[this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !tasks_.empty(); }`.
 #pragma once
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tools that know no stubs learn of a daemon's contract, and what their streams may cost.
+// Tools without stubs learn a daemon's contract, within bounds on their streams.
 #include "server/reflection_service.h"
 
 #include <google/protobuf/descriptor.pb.h>

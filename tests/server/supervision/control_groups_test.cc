@@ -135,7 +135,7 @@ TEST_F(FakeGroupsTest, AHostWithoutTheControllersOrVersion2IsWatched) {
   EXPECT_THAT(WhyNot(), HasSubstr("no control groups of version 2"));
 }
 
-// What the kernel does, if it lets this process have groups.
+// The kernel itself, if it lets this process have groups.
 class KernelGroupsTest : public testing::Test {
  protected:
   void SetUp() override {
