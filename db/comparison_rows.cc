@@ -11,7 +11,7 @@
 namespace tune::db {
 namespace {
 
-constexpr uint32_t kListedMax = 10000;
+constexpr uint32_t kComparisonsListedMax = 10000;
 
 constexpr Exceptions kSelectedComparison = {{"id", "comparison.id"}};
 constexpr Exceptions kInsertedComparison = {{"id"}, {"job."}};
@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<ComparisonRow>> SqliteStore::ListComparisons(uint32_t
       absl::StrCat("SELECT ", ColumnsOf<ComparisonRow>(kSelectedComparison), " FROM ", kComparisons,
                    "WHERE comparison.id < ? ORDER BY comparison.id DESC LIMIT ?"));
   return ReadReadable(
-      query.Bind(before_id, std::min(limit, kListedMax)),
+      query.Bind(before_id, std::min(limit, kComparisonsListedMax)),
       [](Statement& row) { return ReadRow<ComparisonRow>(row); }, unreadable_, "comparison");
 }
 

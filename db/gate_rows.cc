@@ -12,7 +12,7 @@
 namespace tune::db {
 namespace {
 
-constexpr uint32_t kListedMax = 10000;
+constexpr uint32_t kGatesListedMax = 10000;
 
 constexpr Exceptions kSelectedRun = {{"id", "gate_run.id"}, {"kind", "gate_run.kind"}};
 constexpr Exceptions kInsertedRun = {{"id"}, {"job."}};
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit
       reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<GateRunRow>(kSelectedRun), " FROM ", kRuns,
                                    "WHERE gate_run.id < ? ORDER BY gate_run.id DESC LIMIT ?"));
   return ReadReadable(
-      query.Bind(before_id, std::min(limit, kListedMax)),
+      query.Bind(before_id, std::min(limit, kGatesListedMax)),
       [](Statement& row) { return ReadRow<GateRunRow>(row); }, unreadable_, "gate_run");
 }
 

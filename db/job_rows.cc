@@ -11,7 +11,7 @@
 namespace tune::db {
 namespace {
 
-constexpr uint32_t kListedMax = 100000;
+constexpr uint32_t kJobsListedMax = 100000;
 
 // The one value of a query by a job's id; empty if there is no row.
 absl::StatusOr<std::string> ReadBlob(Readers& readers, absl::string_view sql, int64_t job_id) {
@@ -86,8 +86,8 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(const JobFilter& filte
       "SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",
       filter.unfinished ? "AND job.state IN (1, 2) " : "",
       "AND (?3 = '' OR job.owner = ?3) AND job.id < ?4 ORDER BY job.id DESC LIMIT ?2"));
-  query.Bind(static_cast<int64_t>(filter.kind), std::min(filter.limit, kListedMax), filter.owner,
-             filter.before_id);
+  query.Bind(static_cast<int64_t>(filter.kind), std::min(filter.limit, kJobsListedMax),
+             filter.owner, filter.before_id);
   return ReadReadable(
       query, [](Statement& row) { return ReadRow<JobRow>(row); }, unreadable_, "job");
 }

@@ -13,8 +13,6 @@
 namespace tune::lookup {
 namespace {
 
-using Json = nlohmann::json;
-
 void NewestFirst(std::vector<RecordPtr>& records) {
   std::stable_sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
     if (a->id != b->id) return a->id > b->id;
@@ -25,8 +23,9 @@ void NewestFirst(std::vector<RecordPtr>& records) {
   });
 }
 
-absl::StatusOr<Json> DirectoryOf(const RecordFile& file) {
-  Json directory = Json::parse(file.directory(), nullptr, /*allow_exceptions=*/false);
+absl::StatusOr<nlohmann::json> DirectoryOf(const RecordFile& file) {
+  nlohmann::json directory =
+      nlohmann::json::parse(file.directory(), nullptr, /*allow_exceptions=*/false);
   if (directory.is_object()) return directory;
   return absl::DataLossError("an index of records has no directory");
 }
@@ -68,21 +67,21 @@ std::shared_ptr<const Index> Index::Build(std::vector<Record> records,
 
 absl::StatusOr<std::shared_ptr<const Index>> Index::Open(
     const std::shared_ptr<const RecordFile>& file, const std::vector<KernelPolicy>& policies) {
-  ASSIGN_OR_RETURN(const Json directory, DirectoryOf(*file));
+  ASSIGN_OR_RETURN(const nlohmann::json directory, DirectoryOf(*file));
   std::shared_ptr<Index> index(new Index());
   for (const KernelPolicy& policy : policies) {
     index->kernels_[policy.kernel_name] = KernelIndex::Build(policy, {});
   }
   try {  // the library tells in no other way that a member is missing
     directory.at("snapshot_id").get_to(index->snapshot_id_);
-    for (const Json& saved : directory.at("kernels")) {
+    for (const nlohmann::json& saved : directory.at("kernels")) {
       const std::string name = saved.at("name").get<std::string>();
       std::shared_ptr<const KernelIndex>& kernel = index->kernels_[name];
       const KernelPolicy policy =
           kernel != nullptr ? kernel->policy() : KernelPolicy{.kernel_name = name};
       ASSIGN_OR_RETURN(kernel, KernelIndex::Open(policy, file, saved));
     }
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return absl::DataLossError(absl::StrCat("an index of records: ", error.what()));
   }
   return index;
@@ -91,17 +90,18 @@ absl::StatusOr<std::shared_ptr<const Index>> Index::Open(
 absl::Status Index::Save(const std::string& path, const std::string& note, const RecordCodec& codec,
                          const Cancelled& cancelled) const {
   ASSIGN_OR_RETURN(const std::unique_ptr<RecordFileWriter> file, RecordFileWriter::Create(path));
-  Json directory = {{"note", note}, {"snapshot_id", snapshot_id_}, {"kernels", Json::array()}};
+  nlohmann::json directory = {
+      {"note", note}, {"snapshot_id", snapshot_id_}, {"kernels", nlohmann::json::array()}};
   for (const auto& [name, kernel] : kernels_) {
     if (kernel->record_count() == 0) continue;
-    ASSIGN_OR_RETURN(Json saved, kernel->Save(*file, codec, cancelled));
+    ASSIGN_OR_RETURN(nlohmann::json saved, kernel->Save(*file, codec, cancelled));
     directory["kernels"].push_back(std::move(saved));
   }
-  return file->Finish(directory.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return file->Finish(directory.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 absl::StatusOr<std::string> Index::NoteOf(const RecordFile& file) {
-  ASSIGN_OR_RETURN(const Json directory, DirectoryOf(file));
+  ASSIGN_OR_RETURN(const nlohmann::json directory, DirectoryOf(file));
   const auto note = directory.find("note");
   if (note != directory.end() && note->is_string()) return note->get<std::string>();
   return absl::DataLossError("an index of records has no note");

@@ -12,8 +12,6 @@
 namespace tune::lookup {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kRecordsBetweenLooks = 1000;
 
 std::map<std::string, int> AsNumbers(const std::map<std::string, DimMatch>& dims) {
@@ -41,8 +39,8 @@ class Numbers {
 
 }  // namespace
 
-absl::StatusOr<Json> KernelIndex::Save(RecordFileWriter& file, const RecordCodec& codec,
-                                       const Cancelled& cancelled) const {
+absl::StatusOr<nlohmann::json> KernelIndex::Save(RecordFileWriter& file, const RecordCodec& codec,
+                                                 const Cancelled& cancelled) const {
   std::vector<RecordPtr> records = CurrentRecords();
   std::reverse(records.begin(), records.end());
   const std::shared_ptr<const KernelIndex> whole = Build(policy_, records);
@@ -66,30 +64,31 @@ absl::StatusOr<Json> KernelIndex::Save(RecordFileWriter& file, const RecordCodec
   }
   std::vector<std::string> texts(whole->ids_.size());
   for (const auto& [text, id] : whole->ids_) texts[static_cast<size_t>(id) - 1] = text;
-  return Json{{"name", policy_.kernel_name},
-              {"dims", AsNumbers(policy_.dims)},
-              {"include_digest", policy_.include_digest},
-              {"texts", texts},
-              {"hashes", whole->hashes_},
-              {"devices", whole->devices_},
-              {"dtypes_by_target", whole->dtypes_by_target_},
-              {"any_hash", whole->AnyHash()},
-              {"any_device", whole->AnyDevice()},
-              {"places", {file.AddArray<uint64_t>(places), places.size()}},
-              {"trees", {file.AddArray<uint64_t>(trees), trees.size()}}};
+  return nlohmann::json{{"name", policy_.kernel_name},
+                        {"dims", AsNumbers(policy_.dims)},
+                        {"include_digest", policy_.include_digest},
+                        {"texts", texts},
+                        {"hashes", whole->hashes_},
+                        {"devices", whole->devices_},
+                        {"dtypes_by_target", whole->dtypes_by_target_},
+                        {"any_hash", whole->AnyHash()},
+                        {"any_device", whole->AnyDevice()},
+                        {"places", {file.AddArray<uint64_t>(places), places.size()}},
+                        {"trees", {file.AddArray<uint64_t>(trees), trees.size()}}};
 }
 
 absl::StatusOr<std::shared_ptr<const KernelIndex>> KernelIndex::Open(
-    const KernelPolicy& policy, std::shared_ptr<const RecordFile> file, const Json& saved) {
+    const KernelPolicy& policy, std::shared_ptr<const RecordFile> file,
+    const nlohmann::json& saved) {
   std::shared_ptr<KernelIndex> index(new KernelIndex(policy));
   auto part = std::make_shared<Saved>();
   const auto array = [&](const char* name) {
-    const Json& place = saved.at(name);
+    const nlohmann::json& place = saved.at(name);
     return file->Integers(place.at(0).get<uint64_t>(), place.at(1).get<uint64_t>());
   };
   ASSIGN_OR_RETURN(part->places, array("places"));
   ASSIGN_OR_RETURN(const absl::Span<const uint64_t> trees, array("trees"));
-  for (const Json& text : saved.at("texts")) index->Intern(text.get<std::string>());
+  for (const nlohmann::json& text : saved.at("texts")) index->Intern(text.get<std::string>());
   saved.at("hashes").get_to(index->hashes_);
   saved.at("devices").get_to(index->devices_);
   saved.at("dtypes_by_target").get_to(index->dtypes_by_target_);

@@ -17,7 +17,7 @@ namespace {
 
 // Bytes of kernels after which a call is made: with another kernel of at most 1 MiB it is below the
 // server's limit.
-constexpr size_t kPieceBytes = 2 << 20;
+constexpr size_t kBaselinePieceBytes = 2 << 20;
 
 struct BaselineFlags {
   std::string name;
@@ -52,7 +52,7 @@ absl::Status Set(Session& session, const BaselineFlags& flags) {
   for (auto& [name, source] : set.kernels) {
     --left;
     if (wanted.empty() || wanted.contains(name)) *request.add_kernels() = std::move(source);
-    if (left > 0 && request.ByteSizeLong() < kPieceBytes) continue;
+    if (left > 0 && request.ByteSizeLong() < kBaselinePieceBytes) continue;
     ASSIGN_OR_RETURN(const v1::SetBaselineResponse response,
                      Call(connection, &v1::GateService::Stub::SetBaseline, request));
     stored.MergeFrom(response);
@@ -61,7 +61,7 @@ absl::Status Set(Session& session, const BaselineFlags& flags) {
   return PrintKernels(session, stored.kernels());
 }
 
-absl::Status List(Session& session) {
+absl::Status ListBaselines(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListBaselinesResponse response,
                    CallPages(session.Connect(Need::kRead), &v1::GateService::Stub::ListBaselines,
                              {}, kListMax, &v1::ListBaselinesResponse::mutable_kernels));
@@ -84,7 +84,7 @@ Command BaselineCommand(Session& session) {
                          Flag("--kernels", &flags->kernels, kKernelsHelp).Commas()},
                .run = [&session, flags] { return Set(session, *flags); }},
               {.name = "list", .help = "List the baselines", .json = kJsonHelp, .run = [&session] {
-                 return List(session);
+                 return ListBaselines(session);
                }}}};
 }
 

@@ -170,7 +170,7 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
   return PrintComparison(session, comparison, flags.csv);
 }
 
-absl::Status List(Session& session, uint32_t limit) {
+absl::Status ListComparisons(Session& session, uint32_t limit) {
   ASSIGN_OR_RETURN(
       const v1::ListComparisonsResponse response,
       CallPages(session.Connect(Need::kRead), &v1::CompareService::Stub::ListComparisons, {}, limit,
@@ -203,7 +203,7 @@ std::vector<Command> CompareVerbs(Session& session) {
        .help = "List comparisons, newest first",
        .json = kJsonHelp,
        .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, kListMax)},
-       .run = [&session, flags] { return List(session, flags->limit); }},
+       .run = [&session, flags] { return ListComparisons(session, flags->limit); }},
       {.name = "show",
        .help = "Show one comparison again",
        .json = "Print JSON, with every round and its samples",

@@ -50,7 +50,7 @@ void PrintMissingCompilers(const google::protobuf::RepeatedPtrField<v1::Device>&
   }
 }
 
-absl::Status List(Session& session) {
+absl::Status ListDevices(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListDevicesResponse response,
                    Call(session.Connect(Need::kRead), &v1::DeviceService::Stub::ListDevices, {}));
   if (session.json) return PrintJsonList("devices", response.devices());
@@ -220,7 +220,7 @@ Command DeviceCommand(Session& session) {
           {.name = "list",
            .help = "List devices, and why one cannot be used",
            .json = kJsonHelp,
-           .run = [&session] { return List(session); }},
+           .run = [&session] { return ListDevices(session); }},
           {.name = "show",
            .help = "Show one device with its measured ceilings",
            .json = kJsonHelp,

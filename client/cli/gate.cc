@@ -211,7 +211,7 @@ struct VerbFlags {
   uint64_t seed = 1;
 };
 
-absl::Status List(Session& session, const VerbFlags& flags) {
+absl::Status ListGates(Session& session, const VerbFlags& flags) {
   ASSIGN_OR_RETURN(const v1::ListGatesResponse response,
                    CallPages(session.Connect(Need::kRead), &v1::GateService::Stub::ListGates, {},
                              flags.limit, &v1::ListGatesResponse::mutable_runs));
@@ -293,7 +293,7 @@ std::vector<Command> GateVerbs(Session& session) {
            .help = "List gate runs, newest first",
            .json = kJsonHelp,
            .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, kListMax)},
-           .run = [&session, flags] { return List(session, *flags); }},
+           .run = [&session, flags] { return ListGates(session, *flags); }},
           {.name = "show",
            .help = "Show one run with its verdicts",
            .json = "Print JSON, with every round",

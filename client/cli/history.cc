@@ -27,7 +27,7 @@ struct HistoryFlags {
   bool heads = false;
 };
 
-struct AddFlags {
+struct HistoryAddFlags {
   std::string revision = "HEAD";
   std::string folder = "kernels";
   std::vector<std::string> kernels;
@@ -60,7 +60,7 @@ absl::Status Show(Session& session, const HistoryFlags& flags) {
   return Print(session, response, PrintSeries);
 }
 
-absl::Status Add(Session& session, const AddFlags& flags) {
+absl::Status Add(Session& session, const HistoryAddFlags& flags) {
   ASSIGN_OR_RETURN(auto set, ReadKernelSet(flags.revision, flags.folder));
   v1::SubmitGateRequest request;
   request.set_kind(v1::GATE_KIND_HISTORY);
@@ -87,7 +87,7 @@ absl::Status Add(Session& session, const AddFlags& flags) {
 }
 
 Command AddCommand(Session& session) {
-  const auto flags = std::make_shared<AddFlags>();
+  const auto flags = std::make_shared<HistoryAddFlags>();
   ProblemFlags& problem = flags->problem;
   return {
       .name = "add",

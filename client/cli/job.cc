@@ -61,7 +61,7 @@ struct JobFlags {
   bool dry_run = false;
 };
 
-absl::Status List(Session& session, const JobFlags& flags) {
+absl::Status ListJobs(Session& session, const JobFlags& flags) {
   v1::ListJobsRequest request;
   request.set_owner(flags.owner);
   request.set_kind(ParseKind(flags.kind));
@@ -206,7 +206,7 @@ Command JobCommand(Session& session) {
                      Flag("--kind", &flags->kind, "Only jobs of this kind").OneOf(KindNames()),
                      Flag("--unfinished", &flags->unfinished, "Only jobs that wait or run"),
                      Flag("--owner", &flags->owner, "Only jobs of this principal").Value("NAME")},
-           .run = [&session, flags] { return List(session, *flags); }},
+           .run = [&session, flags] { return ListJobs(session, *flags); }},
           {.name = "watch",
            .help = "Follow a job to its end; Ctrl-C leaves it running",
            .json = "Print the finished job with its results as JSON",

@@ -31,7 +31,7 @@ std::string SizesText(const v1::Kernel& kernel) {
   });
 }
 
-absl::Status List(Session& session) {
+absl::Status ListKernels(Session& session) {
   ASSIGN_OR_RETURN(
       const v1::ListKernelsResponse response,
       Call(session.Connect(Need::kKernels), &v1::KernelService::Stub::ListKernels, {}));
@@ -226,7 +226,7 @@ Command KernelCommand(Session& session) {
               {.name = "list",
                .help = "List the catalogue",
                .json = kJsonHelp,
-               .run = [&session] { return List(session); }},
+               .run = [&session] { return ListKernels(session); }},
               {.name = "show",
                .help = "Show one kernel: dims, params, size of its space",
                .kernel = &show->kernel,

@@ -39,7 +39,7 @@ absl::StatusOr<v1::ListRecordsResponse> Find(Connection* connection, const ListF
   return chosen;
 }
 
-absl::Status List(Session& session, const ListFlags& flags) {
+absl::Status ListRecords(Session& session, const ListFlags& flags) {
   ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
   ASSIGN_OR_RETURN(const v1::ListRecordsResponse chosen, Find(connection, flags));
   const auto row = [](const v1::Record& record) -> Cells {
@@ -72,7 +72,7 @@ Command RecordCommand(Session& session) {
            .flags = {Flag("KERNEL", &flags->kernel, "Only records of this kernel"),
                      Flag("--device", &flags->device, "Only records of this device, by its name"),
                      Flag("--own-only", &flags->own, "Leave out the records shipped with tunectl")},
-           .run = [&session, flags] { return List(session, *flags); }}}};
+           .run = [&session, flags] { return ListRecords(session, *flags); }}}};
 }
 
 }  // namespace tune::client

@@ -27,7 +27,7 @@
 namespace tune::client {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{2} << 20;
+constexpr size_t kSnapshotPieceBytes = size_t{2} << 20;
 constexpr char kSnapshotHelp[] =
     "sha256:<hex>, the first 6 or more digits of it, or a number; by default the newest";
 constexpr char kNamedHelp[] = "sha256:<hex>, the first 6 or more digits of it, or a number";
@@ -52,7 +52,7 @@ std::string LineOf(const v1::Snapshot& snapshot) {
                       snapshot.digest());
 }
 
-absl::Status List(Session& session, const SnapshotFlags&) {
+absl::Status ListSnapshots(Session& session, const SnapshotFlags&) {
   ASSIGN_OR_RETURN(
       const v1::ListSnapshotsResponse response,
       Call(session.Connect(Need::kRead), &v1::SnapshotService::Stub::ListSnapshots, {}));
@@ -395,8 +395,8 @@ absl::StatusOr<Response> Send(Connection* connection,
   Response response;
   auto stub = connection->stub<v1::SnapshotService>();
   const auto writer = (stub.*method)(&context, &response);
-  for (size_t at = 0; at < text.size(); at += kPieceBytes) {
-    request.set_piece(text.substr(at, kPieceBytes));
+  for (size_t at = 0; at < text.size(); at += kSnapshotPieceBytes) {
+    request.set_piece(text.substr(at, kSnapshotPieceBytes));
     if (!writer->Write(request)) break;
   }
   writer->WritesDone();
@@ -516,7 +516,7 @@ Command SnapshotCommand(Session& session) {
           .examples = {"TUNE_SNAPSHOT=$(tunectl snapshot pin --note run-17) torchrun train.py",
                        "tunectl snapshot export tuned.json"},
           .verbs = {
-              verb("list", "List the snapshots, newest first", kJsonHelp, {}, List),
+              verb("list", "List the snapshots, newest first", kJsonHelp, {}, ListSnapshots),
               verb("show", "Show the records of a snapshot", "Print the whole snapshot as JSON",
                    {any, Flag("--kernel", &flags->kernel, "Only records of this kernel")}, Show),
               verb("diff", "Compare the configs of two snapshots",

@@ -21,7 +21,7 @@
 namespace tune::client {
 namespace {
 
-struct CompareFlags {
+struct StrategyFlags {
   std::vector<std::string> replay;
   std::string strategies;
   uint32_t seeds = 20;
@@ -32,7 +32,7 @@ struct CompareFlags {
   std::string svg;
 };
 
-absl::Status List(Session& session) {
+absl::Status ListStrategies(Session& session) {
   ASSIGN_OR_RETURN(
       const v1::ListStrategiesResponse response,
       Call(session.Replay(), &v1::ReplayService::Stub::ListStrategies, {}, kNoTimeout));
@@ -43,7 +43,7 @@ absl::Status List(Session& session) {
   return PrintList(session, "strategies", response.strategies(), {"strategy", "summary"}, row);
 }
 
-absl::StatusOr<v1::CompareStrategiesRequest> MakeRequest(const CompareFlags& flags) {
+absl::StatusOr<v1::CompareStrategiesRequest> MakeRequest(const StrategyFlags& flags) {
   v1::CompareStrategiesRequest request;
   for (const auto& [paths, sources] : {std::pair(&flags.replay, request.mutable_recordings()),
                                        std::pair(&flags.prior, request.mutable_prior())}) {
@@ -83,7 +83,7 @@ absl::StatusOr<v1::StrategyComparison> Run(const Connection& replay,
   return comparison;
 }
 
-absl::Status Compare(Session& session, const CompareFlags& flags) {
+absl::Status CompareStrategies(Session& session, const StrategyFlags& flags) {
   ASSIGN_OR_RETURN(const v1::CompareStrategiesRequest request, MakeRequest(flags));
   ASSIGN_OR_RETURN(Connection* const replay, session.Replay());
   ASSIGN_OR_RETURN(const v1::StrategyComparison comparison, Run(*replay, request));
@@ -100,7 +100,7 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
 }
 
 Command CompareVerb(Session& session) {
-  const auto flags = std::make_shared<CompareFlags>();
+  const auto flags = std::make_shared<StrategyFlags>();
   return {
       .name = "compare",
       .help = "Run strategies on recorded spaces, on all cores, and compare them with the optimum",
@@ -121,7 +121,7 @@ Command CompareVerb(Session& session) {
                 Flag("--score", &flags->score,
                      "Print the score of Willemsen et al. (FGCS 2024), too; takes longer"),
                 Flag("--svg", &flags->svg, "File to draw a picture to")},
-      .run = [&session, flags] { return Compare(session, *flags); }};
+      .run = [&session, flags] { return CompareStrategies(session, *flags); }};
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ Command StrategyCommand(Session& session) {
           .verbs = {{.name = "list",
                      .help = "List the strategies",
                      .json = kJsonHelp,
-                     .run = [&session] { return List(session); }},
+                     .run = [&session] { return ListStrategies(session); }},
                     CompareVerb(session)}};
 }
 

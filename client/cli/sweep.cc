@@ -171,7 +171,7 @@ absl::Status Sweep(Session& session, const SweepFlags& flags) {
   return PrintWatched(session, *connection, watched, flags.verbose);
 }
 
-absl::Status List(Session& session, uint32_t limit) {
+absl::Status ListSweeps(Session& session, uint32_t limit) {
   v1::ListJobsRequest request;
   request.set_kind(v1::JOB_KIND_SWEEP);
   request.set_with_results(true);
@@ -235,7 +235,7 @@ std::vector<Command> SweepVerbs(Session& session) {
            .help = "List sweeps, newest first",
            .json = kJsonHelp,
            .flags = {Flag("--limit", &flags->limit, kLimitHelp).Range(1, kListMax)},
-           .run = [&session, flags] { return List(session, flags->limit); }},
+           .run = [&session, flags] { return ListSweeps(session, flags->limit); }},
           {.name = "watch",
            .help = "Follow a sweep to its end; Ctrl-C leaves it running",
            .json = "Print the finished sweep as JSON",

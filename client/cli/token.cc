@@ -104,7 +104,7 @@ absl::Status Create(Session& session, const TokenFlags& flags) {
                [&](const v1::CreateTokenResponse& made) { PrintCreated(made, flags.out); });
 }
 
-absl::Status List(Session& session) {
+absl::Status ListTokens(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListTokensResponse response,
                    CallPages(session.Connect(), &v1::TokenService::Stub::ListTokens, {}, kListMax,
                              &v1::ListTokensResponse::mutable_tokens));
@@ -174,7 +174,7 @@ Command TokenCommand(Session& session) {
           {.name = "list",
            .help = "List tokens, also revoked and expired ones",
            .json = kJsonHelp,
-           .run = [&session] { return List(session); }},
+           .run = [&session] { return ListTokens(session); }},
           {.name = "revoke",
            .help = "Revoke a token at once",
            .json = kJsonHelp,

@@ -90,7 +90,7 @@ void PrintCsv(const std::vector<v1::Trial>& trials) {
   std::fputs(text.c_str(), stdout);
 }
 
-absl::Status List(Session& session, const TrialFlags& flags) {
+absl::Status ListTrials(Session& session, const TrialFlags& flags) {
   ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
   if (flags.sweep.empty()) {
     return absl::InvalidArgumentError(
@@ -144,7 +144,7 @@ Command TrialCommand(Session& session) {
                     .OneOf({"id", "time"}),
                 Flag("--csv", &flags->csv, "Print CSV, a column for each param").NotWith("--json"),
                 Flag("--samples", &flags->samples, "Print every sample, too").Needs("--json")},
-           .run = [&session, flags] { return List(session, *flags); }}}};
+           .run = [&session, flags] { return ListTrials(session, *flags); }}}};
 }
 
 }  // namespace tune::client

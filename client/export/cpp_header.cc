@@ -29,7 +29,7 @@ std::string TypeOf(const Json& value) {
 }
 
 // JSON's text is C++'s, for what a param can be.
-std::string Literal(const Json& value) { return value.dump(-1, ' ', /*ensure_ascii=*/true); }
+std::string CppLiteral(const Json& value) { return value.dump(-1, ' ', /*ensure_ascii=*/true); }
 
 // "softmax-2" as softmax_2.
 std::string NamespaceOf(const std::string& kernel) {
@@ -83,7 +83,7 @@ absl::StatusOr<Exported> WriteCppHeader(const ExportSource& source) {
     for (const auto& [name, value] : record.dims) cells.push_back(absl::StrCat(value));
     std::vector<std::string> params;
     for (const auto& [name, value] : first.config.items()) {
-      params.push_back(Literal(record.config.at(name)));
+      params.push_back(CppLiteral(record.config.at(name)));
     }
     absl::StrAppend(&rows, "    {", absl::StrJoin(cells, ", "), ", {", absl::StrJoin(params, ", "),
                     "}},\n");

@@ -14,7 +14,7 @@ namespace {
 const std::set<std::string> kLaunchOptions = {"num_warps", "num_stages", "num_ctas", "maxnreg"};
 
 // A value as Python writes it. JSON's text is Python's, but for booleans.
-std::string Literal(const nlohmann::ordered_json& value) {
+std::string PythonLiteral(const nlohmann::ordered_json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
   return value.dump(-1, ' ', /*ensure_ascii=*/true);
 }
@@ -24,9 +24,9 @@ std::string ConfigText(const nlohmann::ordered_json& config) {
   std::string options;
   for (const auto& [name, value] : config.items()) {
     if (kLaunchOptions.contains(name)) {
-      absl::StrAppend(&options, ", ", name, "=", Literal(value));
+      absl::StrAppend(&options, ", ", name, "=", PythonLiteral(value));
     } else {
-      constants.push_back(absl::StrCat(nlohmann::json(name).dump(), ": ", Literal(value)));
+      constants.push_back(absl::StrCat(nlohmann::json(name).dump(), ": ", PythonLiteral(value)));
     }
   }
   return absl::StrCat("triton.Config({", absl::StrJoin(constants, ", "), "}", options, ")");

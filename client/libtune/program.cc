@@ -13,10 +13,8 @@
 namespace tune::library {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr int kVersion = 1;
-constexpr size_t kMembersMax = 4096;  // of a list
+constexpr int kArtifactVersion = 1;
+constexpr size_t kProgramMembersMax = 4096;  // of a list
 
 absl::Status None(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("it is no artifact: ", why));
@@ -30,7 +28,7 @@ std::string BytesOf(T value) {
 }
 
 // A number as it lies in memory; empty: of no dtype that a scalar can have.
-std::string ScalarOf(const std::string& dtype, const Json& value) {
+std::string ScalarOf(const std::string& dtype, const nlohmann::json& value) {
   const double real = value.is_boolean() ? value.get<bool>() : value.get<double>();
   const int64_t integer = value.is_boolean()        ? value.get<bool>()
                           : value.is_number_float() ? static_cast<int64_t>(real)
@@ -54,25 +52,25 @@ std::string ScalarOf(const std::string& dtype, const Json& value) {
 // A number from 0. For another the library's exception is thrown, as for a member that is missing
 // or of another kind.
 template <typename T>
-T Number(const Json& json) {
+T Number(const nlohmann::json& json) {
   if (!json.is_number_unsigned() || json.get<uint64_t>() > std::numeric_limits<T>::max()) {
-    throw Json::other_error::create(501, "a size is none", &json);
+    throw nlohmann::json::other_error::create(501, "a size is none", &json);
   }
   return json.get<T>();
 }
 
 template <typename T>
-std::vector<T> Numbers(const Json& list) {
+std::vector<T> Numbers(const nlohmann::json& list) {
   std::vector<T> numbers;
-  for (const Json& one : list) numbers.push_back(Number<T>(one));
+  for (const nlohmann::json& one : list) numbers.push_back(Number<T>(one));
   return numbers;
 }
 
-std::array<uint32_t, 3> Three(const Json& list) {
+std::array<uint32_t, 3> Three(const nlohmann::json& list) {
   return {Number<uint32_t>(list.at(0)), Number<uint32_t>(list.at(1)), Number<uint32_t>(list.at(2))};
 }
 
-Program::Arg ArgOf(const Json& json) {
+Program::Arg ArgOf(const nlohmann::json& json) {
   Program::Arg arg;
   json.at("name").get_to(arg.name);
   const std::string kind = json.at("kind").get<std::string>();
@@ -84,7 +82,8 @@ Program::Arg ArgOf(const Json& json) {
     arg.kind = Program::Arg::Kind::kScalar;
     json.at("dtype").get_to(arg.dtype);
     arg.value = ScalarOf(arg.dtype, json.at("value"));
-    if (arg.value.empty()) throw Json::other_error::create(501, "a scalar has no dtype", &json);
+    if (arg.value.empty())
+      throw nlohmann::json::other_error::create(501, "a scalar has no dtype", &json);
   } else if (kind == "tensor_map") {
     arg.kind = Program::Arg::Kind::kTensorMap;
     json.at("buffer").get_to(arg.buffer);
@@ -94,18 +93,18 @@ Program::Arg ArgOf(const Json& json) {
     arg.swizzle_bytes = Number<int64_t>(json.at("swizzle_bytes"));
     arg.l2_promotion_bytes = Number<int64_t>(json.at("l2_promotion_bytes"));
   } else {
-    throw Json::other_error::create(501, "an arg is of no kind", &json);
+    throw nlohmann::json::other_error::create(501, "an arg is of no kind", &json);
   }
   return arg;
 }
 
-std::vector<Program::Arg> ArgsOf(const Json& list) {
+std::vector<Program::Arg> ArgsOf(const nlohmann::json& list) {
   std::vector<Program::Arg> args;
-  for (const Json& one : list) args.push_back(ArgOf(one));
+  for (const nlohmann::json& one : list) args.push_back(ArgOf(one));
   return args;
 }
 
-Program::Step StepOf(const Json& json) {
+Program::Step StepOf(const nlohmann::json& json) {
   return {.entry = json.at("entry").get<std::string>(),
           .unit = Number<size_t>(json.at("unit")),
           .grid = Three(json.at("grid")),
@@ -119,23 +118,24 @@ Program::Step StepOf(const Json& json) {
           .zero = ArgsOf(json.at("zero"))};
 }
 
-absl::Status ReadFacts(const Json& json, Program& program, std::vector<size_t>& sizes) {
+absl::Status ReadFacts(const nlohmann::json& json, Program& program, std::vector<size_t>& sizes) {
   try {  // the library tells in no other way that a member is missing
     const int64_t version = json.at("version").get<int64_t>();
-    if (json.at("format").get<std::string>() != "tunectl artifact" || version != kVersion) {
-      return None(absl::StrCat("it is of version ", version, ", not ", kVersion));
+    if (json.at("format").get<std::string>() != "tunectl artifact" || version != kArtifactVersion) {
+      return None(absl::StrCat("it is of version ", version, ", not ", kArtifactVersion));
     }
     for (const char* list : {"steps", "symbols", "binary_bytes"}) {
-      if (json.at(list).size() > kMembersMax) return None(absl::StrCat("it has too many ", list));
+      if (json.at(list).size() > kProgramMembersMax)
+        return None(absl::StrCat("it has too many ", list));
     }
-    for (const Json& one : json.at("steps")) program.steps.push_back(StepOf(one));
-    for (const Json& one : json.at("symbols")) {
+    for (const nlohmann::json& one : json.at("steps")) program.steps.push_back(StepOf(one));
+    for (const nlohmann::json& one : json.at("symbols")) {
       program.symbols.push_back({.variable = one.at("variable").get<std::string>(),
                                  .unit = Number<size_t>(one.at("unit")),
                                  .buffer = ArgOf(one.at("buffer"))});
     }
     sizes = Numbers<size_t>(json.at("binary_bytes"));
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return None(error.what());
   }
   return absl::OkStatus();
@@ -146,8 +146,9 @@ absl::Status ReadFacts(const Json& json, Program& program, std::vector<size_t>& 
 absl::StatusOr<Program> ParseProgram(const std::string& file) {
   const size_t line = file.find('\n');
   if (line == std::string::npos) return None("it has no first line");
-  const Json json = Json::parse(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(line),
-                                nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json =
+      nlohmann::json::parse(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(line), nullptr,
+                            /*allow_exceptions=*/false);
   if (json.is_discarded()) return None("its first line is no JSON");
   Program program;
   std::vector<size_t> sizes;

@@ -23,8 +23,6 @@ using lookup::SnapshotRecord;
 constexpr int64_t kUnknownSmCount = 100;
 constexpr int64_t kUnknownSharedBytes = 49152;  // what every architecture can give
 
-absl::Status Damaged(absl::string_view why) { return absl::InvalidArgumentError(why); }
-
 Json ParseJson(absl::string_view text) {
   return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
 }

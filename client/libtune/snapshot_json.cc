@@ -14,9 +14,7 @@ using lookup::Fields;
 using lookup::kMembersMax;
 using lookup::TextIn;
 
-constexpr int64_t kVersion = 1;
-
-absl::Status Damaged(absl::string_view why) { return absl::InvalidArgumentError(why); }
+constexpr int64_t kSnapshotVersion = 1;
 
 lookup::DimMatch MatchOf(const std::string& text) {
   for (const auto match :
@@ -80,8 +78,8 @@ absl::StatusOr<int64_t> ReadHeader(const Json& json) {
   const int64_t number = fields.Integer("number");
   fields.Integer("published_unix_ms");
   RETURN_IF_ERROR(fields.status());
-  if (format != "tunectl snapshot" || version != kVersion) {
-    return Damaged(absl::StrCat("it is of version ", version, ", not ", kVersion));
+  if (format != "tunectl snapshot" || version != kSnapshotVersion) {
+    return Damaged(absl::StrCat("it is of version ", version, ", not ", kSnapshotVersion));
   }
   return number;
 }

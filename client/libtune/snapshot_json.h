@@ -14,6 +14,8 @@ namespace tune::library {
 
 using lookup::Json;
 
+inline absl::Status Damaged(absl::string_view why) { return absl::InvalidArgumentError(why); }
+
 // Returns the number of a snapshot from its header, whatever its version.
 absl::StatusOr<int64_t> ReadHeader(const Json& json);
 absl::StatusOr<TargetTraits> ReadTarget(const std::string& name, const Json& json);

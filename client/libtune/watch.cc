@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // A table that somebody writes to is asked again.
-constexpr int kTriesMax = 100;
+constexpr int kReadTriesMax = 100;
 constexpr milliseconds kPause(1);
 
 using Dims = std::vector<std::pair<std::string, int64_t>>;
@@ -26,7 +26,7 @@ using Asked = std::vector<std::shared_ptr<const KeptAnswer>>;
 // The client's questions; nullopt if another thread writes all the time, or the watch is to end.
 std::optional<Asked> AskedOf(const JobClient& client, int end_fd) {
   std::optional<Asked> asked = client.Asked();
-  for (int tries = 1; !asked.has_value() && tries < kTriesMax && !HasEnded(end_fd); ++tries) {
+  for (int tries = 1; !asked.has_value() && tries < kReadTriesMax && !HasEnded(end_fd); ++tries) {
     std::this_thread::sleep_for(kPause);
     asked = client.Asked();
   }

@@ -25,7 +25,7 @@ std::string RatioText(const v1::ComparedKernel& kernel) {
                      kernel.ratio_high());
 }
 
-std::string IntervalText(const v1::Measurement& measurement) {
+std::string MeasuredInterval(const v1::Measurement& measurement) {
   return fmt::format("[{}, {}]", LatencyText(measurement.latency_ns_low()),
                      LatencyText(measurement.latency_ns_high()));
 }
@@ -41,7 +41,7 @@ std::string VerdictText(const v1::ComparedKernel& kernel) {
   return kernel.agreement() == v1::OUTCOME_OK ? "" : "not compared";
 }
 
-std::string SweptValue(const v1::Comparison& comparison, const v1::ComparedProblem& problem) {
+std::string SweptText(const v1::Comparison& comparison, const v1::ComparedProblem& problem) {
   for (const v1::DimValue& dim : problem.problem().dims()) {
     if (dim.name() == comparison.sweep_dim()) return absl::StrCat(dim.value());
   }
@@ -61,7 +61,7 @@ std::vector<Row> RowsOf(const v1::Comparison& comparison) {
   for (const v1::ComparedProblem& problem : comparison.problems()) {
     for (const v1::ComparedKernel& kernel : problem.kernels()) {
       Row& row = rows.emplace_back();
-      if (!comparison.sweep_dim().empty()) row.push_back(SweptValue(comparison, problem));
+      if (!comparison.sweep_dim().empty()) row.push_back(SweptText(comparison, problem));
       const std::string verdict = VerdictText(kernel);
       row.push_back(verdict.empty() ? kernel.label() : absl::StrCat(kernel.label(), " !", verdict));
       if (kernel.rounds() == 0) {
@@ -71,7 +71,7 @@ std::vector<Row> RowsOf(const v1::Comparison& comparison) {
       const v1::Measurement& measured = kernel.measurement();
       const double median = measured.latency_ns_median();
       row.insert(row.end(),
-                 {LatencyText(median), IntervalText(measured), RatioText(kernel),
+                 {LatencyText(median), MeasuredInterval(measured), RatioText(kernel),
                   SiText(rate.Of(problem, median), rate.unit),
                   measured.peak_fraction() > 0 ? PercentText(measured.peak_fraction()) : "",
                   ToText(kernel.config())});
@@ -92,7 +92,7 @@ std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
           kernel.label(),
           comparison.sweep_dim().empty()
               ? ""
-              : absl::StrCat(" at ", comparison.sweep_dim(), "=", SweptValue(comparison, problem)));
+              : absl::StrCat(" at ", comparison.sweep_dim(), "=", SweptText(comparison, problem)));
       if (kernel.outcome() != v1::OUTCOME_OK) {
         add(absl::StrCat(which, ": ", ToText(kernel.outcome()), ": ", kernel.message()));
       }
@@ -134,7 +134,7 @@ std::string MadeWith(const v1::Comparison& comparison) {
 }
 
 // The note on a comparison that did not end well, with the reason.
-std::string StateText(const v1::Comparison& comparison) {
+std::string RunState(const v1::Comparison& comparison) {
   if (comparison.state() == v1::JOB_STATE_FAILED) return "failed: " + comparison.message();
   if (comparison.state() == v1::JOB_STATE_CANCELLED) return "cancelled: the measurements so far";
   return comparison.state() == v1::JOB_STATE_DONE ? "" : "not finished";
@@ -182,7 +182,7 @@ bool AllRight(const v1::Comparison& comparison) {
 
 std::string TerminalText(const v1::Comparison& comparison) {
   std::string text = absl::StrCat(Bold(comparison.subject()), "\n", MadeWith(comparison), "\n");
-  if (const std::string state = StateText(comparison); !state.empty()) {
+  if (const std::string state = RunState(comparison); !state.empty()) {
     absl::StrAppend(&text, state, "\n");
   }
   Table table(TitlesOf(comparison));
@@ -244,7 +244,7 @@ std::string CsvText(const v1::Comparison& comparison) {
 std::string MarkdownText(const v1::Comparison& comparison, const std::string& image) {
   std::string text = absl::StrCat("## ", MarkdownCell(comparison.subject()), "\n\n");
   if (!image.empty()) absl::StrAppend(&text, "![Comparison](", image, ")\n\n");
-  if (const std::string state = StateText(comparison); !state.empty()) {
+  if (const std::string state = RunState(comparison); !state.empty()) {
     absl::StrAppend(&text, "State: ", MarkdownCell(state), "\n\n");
   }
   for (const std::string& verdict : comparison.verdicts()) {

@@ -8,6 +8,7 @@
 
 #include "client/report/format.h"
 #include "client/report/roofline_view.h"
+#include "client/report/svg_style.h"
 
 namespace tune::client {
 namespace {
@@ -18,7 +19,6 @@ constexpr Series kBest = 2;
 constexpr Series kSecondLevel = 3;
 constexpr Series kThirdLevel = 4;
 constexpr Series kInvalid = 7;
-constexpr double kSecond = 1e-9;  // of a nanosecond
 
 // The coordinates of a point: FLOPs per byte of a level and FLOP/s.
 struct Place {
@@ -267,12 +267,12 @@ SvgChart LatencyChart(const v1::Roofline& roofline) {
     const double ns = point.trial().measurement().latency_ns_median();
     ++number;
     if (!(ns > 0)) return std::nullopt;
-    return Place{number, ns * kSecond};
+    return Place{number, ns * kSecondsPerNs};
   });
   const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
   if (best != nullptr && best->floor_ns() > 0) {
     chart.references.push_back(
-        {.value = best->floor_ns() * kSecond,
+        {.value = best->floor_ns() * kSecondsPerNs,
          .label = fmt::format("least time at the roof {}", LatencyText(best->floor_ns()))});
   }
   return chart;

@@ -31,7 +31,7 @@ std::string AmountText(const v1::ResourceUse& use) {
   return BytesText(use.amount());
 }
 
-std::string IntervalText(const v1::Measurement& m) {
+std::string LatencyLine(const v1::Measurement& m) {
   return fmt::format("{} (95 % interval {} to {}, {} samples, {} clock)",
                      LatencyText(m.latency_ns_median()), LatencyText(m.latency_ns_low()),
                      LatencyText(m.latency_ns_high()), m.sample_count(), ToText(m.clock()));
@@ -85,7 +85,7 @@ std::vector<std::vector<std::string>> UseRows(const v1::RooflinePoint& point) {
 const std::vector<std::string> kUseTitles = {"resource", "ceiling", "limit",      "work",
                                              "by",       "floor",   "of the time"};
 
-std::string Row(const char* title, const std::string& text) {
+std::string TitledLine(const char* title, const std::string& text) {
   return fmt::format("{:<10}{}\n", title, text);
 }
 
@@ -96,17 +96,18 @@ std::string Section(const v1::Roofline& roofline) {
                                  roofline.driver(), roofline.compiler(), sweep.id());
   const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
   if (best == nullptr) return text + "no config was ok\n";
-  text += Row("best", ToText(best->trial().config(), sweep.fixed_params()));
-  text += Row("latency", IntervalText(best->trial().measurement()));
-  text += Row("diagnosis", best->diagnosis());
-  for (const std::string& note : best->notes()) text += Row("", note);
+  text += TitledLine("best", ToText(best->trial().config(), sweep.fixed_params()));
+  text += TitledLine("latency", LatencyLine(best->trial().measurement()));
+  text += TitledLine("diagnosis", best->diagnosis());
+  for (const std::string& note : best->notes()) text += TitledLine("", note);
   if (const auto* plain = FindPoint(roofline, roofline.default_trial_id());
       plain != nullptr && plain != best) {
-    text += Row("default",
-                fmt::format("{}: {}", LatencyText(plain->trial().measurement().latency_ns_median()),
-                            plain->diagnosis()));
+    text += TitledLine(
+        "default",
+        fmt::format("{}: {}", LatencyText(plain->trial().measurement().latency_ns_median()),
+                    plain->diagnosis()));
   }
-  text += Row("trials", VerdictCounts(roofline)) + "\n";
+  text += TitledLine("trials", VerdictCounts(roofline)) + "\n";
   Table uses(kUseTitles);
   for (std::vector<std::string>& row : UseRows(*best)) uses.Add(std::move(row));
   text += uses.Text() + "\n";

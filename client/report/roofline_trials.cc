@@ -134,10 +134,12 @@ std::vector<std::string> VariedParams(const v1::Roofline& roofline) {
   return names;
 }
 
-std::string Cell(const std::string& text, double sort) {
+std::string HtmlCell(const std::string& text, double sort) {
   return fmt::format("<td class=\"n\" data-sort=\"{:.9g}\">{}</td>", sort, EscapeXml(text));
 }
-std::string Cell(const std::string& text) { return absl::StrCat("<td>", EscapeXml(text), "</td>"); }
+std::string HtmlCell(const std::string& text) {
+  return absl::StrCat("<td>", EscapeXml(text), "</td>");
+}
 
 std::string TrialRow(const v1::Roofline& roofline, const v1::RooflinePoint& point,
                      const std::vector<std::string>& params) {
@@ -151,7 +153,7 @@ std::string TrialRow(const v1::Roofline& roofline, const v1::RooflinePoint& poin
   std::string cells;
   for (const std::string& param : params) {
     config.push_back(absl::StrCat(param, "=", values[param]));
-    absl::StrAppend(&cells, Cell(values[param]));
+    absl::StrAppend(&cells, HtmlCell(values[param]));
   }
   const std::string list = config.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   const bool timed = IsTimed(trial);
@@ -160,16 +162,17 @@ std::string TrialRow(const v1::Roofline& roofline, const v1::RooflinePoint& poin
       "<tr data-trial=\"", trial.id(), "\" data-config=\"", EscapeXml(list), "\"><td data-sort=\"",
       trial.id(), "\"><details><summary>", trial.id(), "</summary>", Evidence(roofline, point),
       "</details></td><td class=\"", mark, "\">", mark, "</td>",
-      Cell(timed ? LatencyText(m.latency_ns_median()) : "-", timed ? m.latency_ns_median() : 1e300),
-      Cell(timed ? absl::StrCat(LatencyText(m.latency_ns_low()), " to ",
-                                LatencyText(m.latency_ns_high()))
-                 : "-",
-           timed ? m.latency_ns_low() : 1e300),
-      Cell(point.efficiency() > 0 ? PercentText(point.efficiency()) : "-", point.efficiency()),
-      Cell(timed ? ToText(point.verdict()) : ToText(trial.outcome())),
-      Cell(absl::StrCat(trial.resources().registers()), trial.resources().registers()),
-      Cell(absl::StrCat(trial.resources().spill_bytes()), trial.resources().spill_bytes()), cells,
-      "</tr>\n");
+      HtmlCell(timed ? LatencyText(m.latency_ns_median()) : "-",
+               timed ? m.latency_ns_median() : 1e300),
+      HtmlCell(timed ? absl::StrCat(LatencyText(m.latency_ns_low()), " to ",
+                                    LatencyText(m.latency_ns_high()))
+                     : "-",
+               timed ? m.latency_ns_low() : 1e300),
+      HtmlCell(point.efficiency() > 0 ? PercentText(point.efficiency()) : "-", point.efficiency()),
+      HtmlCell(timed ? ToText(point.verdict()) : ToText(trial.outcome())),
+      HtmlCell(absl::StrCat(trial.resources().registers()), trial.resources().registers()),
+      HtmlCell(absl::StrCat(trial.resources().spill_bytes()), trial.resources().spill_bytes()),
+      cells, "</tr>\n");
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace {
 
 constexpr double kLegendRowPx = 20;
 constexpr double kKeyPx = 18;
-constexpr double kPadding = 16;
 constexpr double kLabelRowPx = 15;
 constexpr double kDegreesPerRadian = 57.29577951308232;
 

@@ -10,7 +10,6 @@
 namespace tune::client {
 namespace {
 
-constexpr double kPadding = 16;
 constexpr double kRowPx = 34;
 constexpr double kGapPx = 2;
 constexpr double kStrong = 0.6;  // under white text

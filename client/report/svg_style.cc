@@ -7,7 +7,6 @@ namespace tune::client {
 namespace {
 
 constexpr double kTitlePx = 16;
-constexpr double kPadding = 16;
 
 // Series colours keep their order of lightness in both themes, and their neighbours apart for
 // colour-blind readers.

@@ -9,6 +9,8 @@
 namespace tune::client {
 
 inline constexpr double kFontPx = 12;
+inline constexpr double kPadding = 16;         // of a picture, on each side
+inline constexpr double kSecondsPerNs = 1e-9;  // axes of time are in seconds
 
 // About how wide a text is; SVG has no way to ask.
 double TextWidthPx(const std::string& text, double font_px = kFontPx);

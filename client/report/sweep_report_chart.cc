@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/report/format.h"
 #include "client/report/roofline_view.h"
+#include "client/report/svg_style.h"
 #include "client/report/sweep_report_view.h"
 
 namespace tune::client {
@@ -16,7 +17,6 @@ namespace {
 constexpr Series kValues = 0;
 constexpr Series kWinner = 2;
 constexpr size_t kValuesShown = 28;  // columns that can be read
-constexpr double kSecond = 1e-9;     // of a nanosecond
 
 }  // namespace
 
@@ -43,11 +43,12 @@ SvgChart EffectsChart(const v1::SweepReport& report) {
           fmt::format("{}={}: median {}, {} configs", param.param(), ToText(value.value()),
                       LatencyText(value.latency_ns_median()), value.configs());
       (wins ? winner : medians)
-          .points.push_back({.x = x, .y = value.latency_ns_median() * kSecond, .title = title});
-      best.points.push_back({.x = x, .y = value.latency_ns_best() * kSecond, .hollow = true});
+          .points.push_back(
+              {.x = x, .y = value.latency_ns_median() * kSecondsPerNs, .title = title});
+      best.points.push_back({.x = x, .y = value.latency_ns_best() * kSecondsPerNs, .hollow = true});
       chart.lines.push_back({.series = wins ? kWinner : kValues,
-                             .points = {{x, value.latency_ns_low() * kSecond},
-                                        {x, value.latency_ns_high() * kSecond}}});
+                             .points = {{x, value.latency_ns_low() * kSecondsPerNs},
+                                        {x, value.latency_ns_high() * kSecondsPerNs}}});
     }
   }
   for (ChartPoints* points : {&medians, &winner, &best}) {
@@ -67,7 +68,7 @@ SvgChart TimelineChart(const v1::SweepReport& report, TimelineBy by) {
   ChartPoints found{.series = kValues, .radius = 3.5};
   for (const v1::TimelinePoint& point : report.timeline()) {
     const double x = trials ? static_cast<double>(point.trial_number()) : point.seconds();
-    const double y = point.best_latency_ns() * kSecond;
+    const double y = point.best_latency_ns() * kSecondsPerNs;
     if (line.points.empty() || y < line.points.back().y) {
       found.points.push_back(
           {.x = x,
@@ -79,8 +80,9 @@ SvgChart TimelineChart(const v1::SweepReport& report, TimelineBy by) {
     line.points.push_back({x, y});
   }
   if (!line.points.empty()) {
-    chart.description = fmt::format("From {} to {}.", LatencyText(line.points.front().y / kSecond),
-                                    LatencyText(line.points.back().y / kSecond));
+    chart.description =
+        fmt::format("From {} to {}.", LatencyText(line.points.front().y / kSecondsPerNs),
+                    LatencyText(line.points.back().y / kSecondsPerNs));
   }
   chart.lines.push_back(std::move(line));
   chart.points.push_back(std::move(found));

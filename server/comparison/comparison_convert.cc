@@ -9,14 +9,14 @@
 namespace tune::server {
 namespace {
 
-v1::ComparedRound ToProto(const db::LegRow& row) {
+v1::ComparedRound RoundProto(const db::LegRow& row) {
   auto proto = Encoded<v1::ComparedRound>(
       row, {"id", "job_id", "gate_kernel_id", "compared_id", "purpose", "leg"});
   Encode(row.leg, proto, {"revision"});
   return proto;
 }
 
-v1::ComparedKernel ToProto(const ComparedFindings& findings, Turns turns) {
+v1::ComparedKernel KernelProto(const ComparedFindings& findings, Turns turns) {
   auto proto = Encoded<v1::ComparedKernel>(
       findings.row,
       {"id", "comparison_id", "place", "problem", "work", "roof", "outcome", "message", "error"});
@@ -25,7 +25,7 @@ v1::ComparedKernel ToProto(const ComparedFindings& findings, Turns turns) {
   proto.set_message(Utf8(findings.message));
   proto.set_rounds(findings.rounds);
   if (findings.rounds > 0) {
-    *proto.mutable_measurement() = server::ToProto(findings.measurement, Samples::kOmit);
+    *proto.mutable_measurement() = ToProto(findings.measurement, Samples::kOmit);
   }
   const RatioInterval& ratio = findings.ratio;
   proto.set_ratio(ratio.ratio);
@@ -35,11 +35,11 @@ v1::ComparedKernel ToProto(const ComparedFindings& findings, Turns turns) {
     proto.set_ratio_high(ratio.high);
   }
   if (turns == Turns::kOmit) return proto;
-  for (const db::LegRow& row : findings.legs) *proto.add_round_results() = ToProto(row);
+  for (const db::LegRow& row : findings.legs) *proto.add_round_results() = RoundProto(row);
   return proto;
 }
 
-v1::ComparedProblem ToProto(const std::vector<ComparedFindings>& kernels, Turns turns) {
+v1::ComparedProblem ProblemProto(const std::vector<ComparedFindings>& kernels, Turns turns) {
   v1::ComparedProblem proto;
   const db::ComparedRow& first = kernels.front().row;
   Encode(first.problem, *proto.mutable_problem(), {});
@@ -50,7 +50,8 @@ v1::ComparedProblem ToProto(const std::vector<ComparedFindings>& kernels, Turns 
   proto.set_bound(static_cast<v1::Bound>(first.roof.bound));
   proto.set_ceiling(first.roof.ceiling);
   proto.set_ceiling_source(static_cast<v1::CeilingSource>(first.roof.source));
-  for (const ComparedFindings& findings : kernels) *proto.add_kernels() = ToProto(findings, turns);
+  for (const ComparedFindings& findings : kernels)
+    *proto.add_kernels() = KernelProto(findings, turns);
   return proto;
 }
 
@@ -66,7 +67,7 @@ v1::Comparison ToProto(const db::ComparisonRow& run) {
 v1::Comparison ToProto(const ComparisonEvidence& evidence, Turns turns) {
   v1::Comparison proto = ToProto(evidence.run);
   for (const std::vector<ComparedFindings>& kernels : evidence.problems) {
-    if (!kernels.empty()) *proto.add_problems() = ToProto(kernels, turns);
+    if (!kernels.empty()) *proto.add_problems() = ProblemProto(kernels, turns);
   }
   for (const std::string& verdict : VerdictsOf(evidence)) proto.add_verdicts(Utf8(verdict));
   for (const std::string& warning : WarningsOf(evidence)) proto.add_warnings(Utf8(warning));

@@ -13,7 +13,7 @@
 namespace tune::server {
 namespace {
 
-constexpr uint64_t kSamplesMax = 4'000'000;  // of an answer: 32 MiB
+constexpr uint64_t kAnswerSamplesMax = 4'000'000;  // of an answer: 32 MiB
 
 bool Counts(const db::LegRow& row) { return row.outcome == Outcome::kOk && row.leg.median_ns > 0; }
 
@@ -92,9 +92,9 @@ absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id, 
       if (samples == Samples::kOmit) row.leg.samples_ns = {};
       included += row.leg.samples_ns.size();
     }
-    if (included > kSamplesMax) {
+    if (included > kAnswerSamplesMax) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("comparison ", id, " has more than ", kSamplesMax,
+          absl::StrCat("comparison ", id, " has more than ", kAnswerSamplesMax,
                        " samples, too many for one answer: ask for it without its rounds"));
     }
     findings.ratio = RatioOf(findings, evidence.problems[findings.row.place].front());

@@ -2,7 +2,6 @@
 #include "server/comparison/peer_lease.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
 #include <utility>
 
@@ -14,9 +13,8 @@
 namespace tune::server {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(20);
 constexpr size_t kPieceBytesMax = size_t{2} << 20;
-constexpr int kSamplesMax = 10000;
+constexpr int kPeerSamplesMax = 10000;
 
 std::string RandomToken() {
   std::random_device source;
@@ -46,7 +44,7 @@ absl::StatusOr<PeerAnswer> PeerLease::Await(absl::Duration limit, const Cancelle
   MutexLock lock(mutex_);
   absl::Status over;
   while (open_ && over.ok()) {
-    changed_.wait_for(lock.native(), kPatience);
+    changed_.wait_for(lock.native(), kCancelPollPeriod);
     const absl::Time now = SteadyNow();
     if (!open_) break;
     if (cancelled && cancelled()) {
@@ -73,8 +71,8 @@ absl::Status PeerLease::Hear(const v1::AnswerPeerRequest& said) {
   heard_ = SteadyNow();
   if (said.has_piece()) return TakePiece(said.piece());
   if (!said.has_report()) return absl::OkStatus();
-  if (said.report().samples_ns_size() > kSamplesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("more than ", kSamplesMax, " samples"));
+  if (said.report().samples_ns_size() > kPeerSamplesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("more than ", kPeerSamplesMax, " samples"));
   }
   answer_.report = said.report();
   open_ = false;

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/devices/device_turns.h"
 
-#include <chrono>
-
 #include "absl/strings/str_cat.h"
 
 namespace tune::server {
-namespace {
-
-constexpr std::chrono::milliseconds kPatience(20);
-
-}  // namespace
-
 absl::StatusOr<DeviceTurns::Turn> DeviceTurns::Take(const std::string& device_id,
                                                     const std::string& who,
                                                     const Cancelled& cancelled,
@@ -30,7 +22,7 @@ absl::StatusOr<DeviceTurns::Turn> DeviceTurns::Take(const std::string& device_id
       lock.Lock();
       continue;
     }
-    changed_.wait_for(lock.native(), kPatience);
+    changed_.wait_for(lock.native(), kCancelPollPeriod);
     if (line.front().ticket != ticket && cancelled && cancelled()) {
       Remove(line, ticket);
       return absl::CancelledError(absl::StrCat("cancelled while waiting for device ", device_id));

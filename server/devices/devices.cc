@@ -4,13 +4,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/cancelled.h"
 #include "base/contained.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
@@ -29,7 +29,6 @@ bool IsMeasuredBySweeps(const std::string& name) {
   return names.contains(name);
 }
 
-constexpr std::chrono::milliseconds kPatience(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 // For a job that has a device's turn and has yet to open it.
 constexpr absl::Duration kProbePatience = absl::Seconds(10);
@@ -185,7 +184,7 @@ absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled
     if (cancelled && cancelled()) {
       return absl::CancelledError("cancelled while devices were being probed");
     }
-    changed_.wait_for(lock.native(), kPatience);
+    changed_.wait_for(lock.native(), kCancelPollPeriod);
   }
   if (probed_) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("the daemon is stopping");

@@ -6,14 +6,14 @@
 namespace tune::server {
 namespace {
 
-v1::GateRound ToProto(const EvidenceRound& round) {
+v1::GateRound RoundProto(const EvidenceRound& round) {
   auto proto = Encoded<v1::GateRound>(round, {"gate_kernel_id", "result", "fault"});
   Encode(round.result, proto, {"base_log", "head_log", "invalid"});
   proto.set_invalid(Utf8(WhyInvalid(round)));
   return proto;
 }
 
-v1::GateKernel ToProto(const db::GateKernelRow& row, const Findings& findings, Rounds include) {
+v1::GateKernel KernelProto(const db::GateKernelRow& row, const Findings& findings, Rounds include) {
   auto proto = Encoded<v1::GateKernel>(
       row, {"id", "run_id", "recovery_config", "tolerance", "identical", "fault"});
   Encode(findings.judgement, proto);
@@ -23,7 +23,7 @@ v1::GateKernel ToProto(const db::GateKernelRow& row, const Findings& findings, R
   if (findings.recovery) Encode(*findings.recovery, *proto.mutable_recovery());
   if (include == Rounds::kOmit) return proto;
   for (const EvidenceRound* round : findings.rounds) {
-    *proto.add_round_results() = ToProto(*round);
+    *proto.add_round_results() = RoundProto(*round);
   }
   return proto;
 }
@@ -43,7 +43,7 @@ v1::GateRun ToProto(const GateEvidence& evidence,
   v1::GateRun proto = ToProto(evidence.run);
   const std::vector<Findings> findings = FindingsOf(evidence, verdicts);
   for (size_t i = 0; i < findings.size(); ++i) {
-    *proto.add_kernels() = ToProto(evidence.kernels[i], findings[i], include);
+    *proto.add_kernels() = KernelProto(evidence.kernels[i], findings[i], include);
   }
   for (const auto& [id, judgement] : verdicts) {
     ++(*proto.mutable_verdicts())[gate::ToText(judgement.verdict)];

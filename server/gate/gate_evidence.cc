@@ -45,7 +45,7 @@ EvidenceRound ReduceLegs(const std::vector<db::LegRow>& rows, const gate::Rules&
   return round;
 }
 
-double MedianOf(std::vector<double> values) {
+double MedianOrZero(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
@@ -207,8 +207,8 @@ std::vector<Findings> FindingsOf(const GateEvidence& evidence,
       if (round->base_ns > 0) base_ns.push_back(round->base_ns);
       if (round->head_ns > 0) head_ns.push_back(round->head_ns);
     }
-    findings.base_ns = MedianOf(base_ns);
-    findings.head_ns = MedianOf(head_ns);
+    findings.base_ns = MedianOrZero(base_ns);
+    findings.head_ns = MedianOrZero(head_ns);
     findings.recovery = RecoveryOf(kernel.recovery_config, findings.tolerance, recoveries);
     const auto verdict = verdicts.find(kernel.id);
     findings.judgement =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/kernels/space_solver.h"
 
-#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -17,7 +16,6 @@
 namespace tune::server {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(20);
 constexpr char kAdvice[] = "; give the params fewer values, or have fewer and shorter constraints";
 
 // With what to do about it.
@@ -61,7 +59,7 @@ absl::Status SpaceSolver::RunSmall(Work work, const Cancelled& stopped) {
   {
     MutexLock lock(mutex_);
     while (!small_ended_.wait_for(
-        lock.native(), kPatience,
+        lock.native(), kCancelPollPeriod,
         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return small_ < kSmallAtOnce; })) {
       if (stopped()) {
         return absl::CancelledError("cancelled while waiting for other spaces to be solved");
@@ -104,7 +102,7 @@ absl::Status SpaceSolver::RunInTurn(Work work, const Cancelled& stopped, Caller 
     }
     promise->set_value(std::move(status));
   }));
-  while (done.wait_for(kPatience) != std::future_status::ready) {
+  while (done.wait_for(kCancelPollPeriod) != std::future_status::ready) {
     if (stopped() && executor_.Drop(ticket)) {
       return absl::CancelledError("cancelled while waiting for other large spaces to be solved");
     }

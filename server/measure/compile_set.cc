@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/measure/compile_set.h"
 
-#include <chrono>
 #include <utility>
 
+#include "base/cancelled.h"
+
 namespace tune::server {
-namespace {
-
-constexpr std::chrono::milliseconds kPatience(20);
-
-}  // namespace
-
 void CompileSet::Add(const ProgramPlan& program, Take take) {
   {
     MutexLock lock(mutex_);
@@ -41,9 +36,10 @@ void CompileSet::Add(ProgramPlan& plan, CompileResult& result) {
 
 absl::Status CompileSet::Await(const Cancelled& cancelled, size_t left) {
   MutexLock lock(mutex_);
-  while (!changed_.wait_for(lock.native(), kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return unfinished_ <= left || !failure_.ok();
-  })) {
+  while (!changed_.wait_for(lock.native(), kCancelPollPeriod,
+                            [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                              return unfinished_ <= left || !failure_.ok();
+                            })) {
     if (cancelled && cancelled()) return absl::CancelledError("cancelled while compiling");
   }
   return failure_;

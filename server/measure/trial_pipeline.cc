@@ -2,7 +2,6 @@
 #include "server/measure/trial_pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -11,12 +10,6 @@
 #include "base/steady_time.h"
 
 namespace tune::server {
-namespace {
-
-constexpr std::chrono::milliseconds kPatience(20);
-
-}  // namespace
-
 TrialPipeline::TrialPipeline(TrialExecutor& executor, std::function<absl::Status()> prepare,
                              Cancelled interrupted)
     : executor_(executor),
@@ -91,9 +84,9 @@ std::string TrialPipeline::WhatWasCutShort() const {
 
 absl::Status TrialPipeline::AwaitPrepared(const Cancelled& cancelled) {
   MutexLock lock(mutex_);
-  while (!changed_.wait_for(lock.native(), kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return prepared_ || !failure_.ok();
-  })) {
+  while (!changed_.wait_for(
+      lock.native(), kCancelPollPeriod,
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return prepared_ || !failure_.ok(); })) {
     if (cancelled()) return absl::CancelledError("cancelled while the device was prepared");
   }
   return prepared_ ? absl::OkStatus() : failure_;
@@ -104,7 +97,7 @@ bool TrialPipeline::AwaitRest(const Cancelled& cancelled) {
   const auto at_rest = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return (prepared_ || !failure_.ok()) && (measured_ == nullptr || end_);
   };
-  while (!changed_.wait_for(lock.native(), kPatience, at_rest)) {
+  while (!changed_.wait_for(lock.native(), kCancelPollPeriod, at_rest)) {
     if (stopping_ || (!prepared_ && cancelled())) return false;
   }
   return true;

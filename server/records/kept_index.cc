@@ -11,30 +11,28 @@
 namespace tune::server {
 namespace {
 
-using Json = nlohmann::json;
-
 // The version of the index's form: raised with each change.
 constexpr int kForm = 1;
 
 }  // namespace
 
 std::string ToText(const IndexNote& note) {
-  Json devices = Json::object();
+  nlohmann::json devices = nlohmann::json::object();
   for (const auto& [name, device] : note.devices) {
     devices[name] = {device.target, device.newest_record_id};
   }
-  return Json{{"program", note.program},
-              {"store", note.store},
-              {"settled_sweep", note.settled_sweep},
-              {"devices", std::move(devices)},
-              {"kernels", note.kernels}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return nlohmann::json{{"program", note.program},
+                        {"store", note.store},
+                        {"settled_sweep", note.settled_sweep},
+                        {"devices", std::move(devices)},
+                        {"kernels", note.kernels}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text) {
   IndexNote note;
   try {  // the library tells in no other way that a member is missing
-    const Json json = Json::parse(text);
+    const nlohmann::json json = nlohmann::json::parse(text);
     json.at("program").get_to(note.program);
     json.at("store").get_to(note.store);
     json.at("settled_sweep").get_to(note.settled_sweep);
@@ -42,7 +40,7 @@ absl::StatusOr<IndexNote> ParseIndexNote(const std::string& text) {
     for (const auto& [name, device] : json.at("devices").items()) {
       note.devices[name] = {device.at(0).get<std::string>(), device.at(1).get<int64_t>()};
     }
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return absl::DataLossError(absl::StrCat("an index's note: ", error.what()));
   }
   return note;

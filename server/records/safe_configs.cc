@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/records/safe_configs.h"
 
-#include <chrono>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -10,7 +8,6 @@
 namespace tune::server {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(20);
 constexpr size_t kKeptMax = 4096;
 
 std::string KeyOf(const SafeConfigs::Wanted& wanted) {
@@ -64,7 +61,7 @@ absl::StatusOr<SafeConfigs::Safe> SafeConfigs::Find(const Wanted& wanted,
     if (cancelled && cancelled()) {
       return absl::CancelledError("cancelled while a safe config was being sought");
     }
-    changed_.wait_for(lock.native(), kPatience);
+    changed_.wait_for(lock.native(), kCancelPollPeriod);
   }
 }
 

@@ -23,7 +23,7 @@ using lookup::Json;
 
 constexpr char kFolder[] = "share/tunectl/records";
 
-absl::Status Invalid(absl::string_view why) {
+absl::Status NoRecords(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("these are no records: ", why));
 }
 
@@ -38,7 +38,7 @@ absl::StatusOr<Clock> ClockOf(const Json& json) {
   for (const Clock clock : {Clock::kUnknown, Clock::kCupti, Clock::kEvents, Clock::kHost}) {
     if (json == ToText(clock)) return clock;
   }
-  return Invalid("a clock is not known");
+  return NoRecords("a clock is not known");
 }
 
 // The members that are there, into the fields of their names.
@@ -75,20 +75,20 @@ absl::Status TakeMeasured(const Json& json, lookup::Record& record) {
 
 absl::StatusOr<lookup::Record> RecordOfLine(absl::string_view line) {
   absl::StatusOr<lookup::SnapshotRecord> read = lookup::ReadRecordLine(line);
-  if (!read.ok()) return Invalid(read.status().message());
+  if (!read.ok()) return NoRecords(read.status().message());
   lookup::Record record = std::move(read->row);
   const bool has_key = read->dtype_is_known && !record.key.kernel_hash.empty() &&
                        !record.key.device_name.empty() && !record.key.target.empty() &&
                        !record.trial.config.entries.empty();
-  if (!has_key) return Invalid(absl::StrCat("one of '", record.kernel_name, "' lacks its key"));
+  if (!has_key) return NoRecords(absl::StrCat("one of '", record.kernel_name, "' lacks its key"));
   // No text of JSON has a quote in it that is not escaped: this is the member.
   const size_t place = line.find(lookup::kMeasuredMember);
-  if (place == line.npos) return Invalid("one lacks what was measured");
+  if (place == line.npos) return NoRecords("one lacks what was measured");
   const absl::string_view rest = line.substr(place + sizeof(lookup::kMeasuredMember) - 1);
   try {  // the library tells in no other way that a member is missing
     RETURN_IF_ERROR(TakeMeasured(Json::parse(rest.begin(), rest.end() - 1), record));
   } catch (const Json::exception& error) {
-    return Invalid(error.what());
+    return NoRecords(error.what());
   }
   record.trial.measurement.cache_mode = record.key.cache_mode;
   record.id = 0;
@@ -117,7 +117,7 @@ absl::StatusOr<std::shared_ptr<const ShippedRecords>> ShippedRecords::Open(
     auto one = std::make_unique<OfDevice>();
     ASSIGN_OR_RETURN(one->text, file.TextWithoutGrids());
     std::optional<lookup::SnapshotLines> split = lookup::SplitSnapshot(one->text);
-    if (!split) return Invalid(absl::StrCat(file.path, " is not laid out as a snapshot"));
+    if (!split) return NoRecords(absl::StrCat(file.path, " is not laid out as a snapshot"));
     one->file = std::move(file);
     one->lines = std::move(split->by_kernel);
     for (const auto& [name, lines] : one->lines) {

@@ -18,7 +18,7 @@ using lookup::Json;
 
 constexpr double kLatencyUnit = 10;  // a latency is in tenths of nanoseconds
 
-absl::Status Invalid(absl::string_view why) {
+absl::Status NoSweeps(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("these are no sweeps: ", why));
 }
 
@@ -27,7 +27,7 @@ absl::StatusOr<Value> ValueOf(const Json& json) {
   if (json.is_number_integer()) return Value(json.get<int64_t>());
   if (json.is_number_float()) return Value(json.get<double>());
   if (json.is_string()) return Value(json.get<std::string>());
-  return Invalid(absl::StrCat("a param has the value ", json.dump()));
+  return NoSweeps(absl::StrCat("a param has the value ", json.dump()));
 }
 
 absl::StatusOr<std::vector<ShippedSweeps::Param>> ParamsOf(const Json& json) {
@@ -48,7 +48,7 @@ absl::Status ReadLatencies(const Json& json, ShippedSweeps::Sweep& sweep) {
   for (const Json& one : json) {
     const int64_t more = one.get<int64_t>();
     if (more < 0 || (sweep.rows.empty() && more == 0)) {
-      return Invalid("a config is faster than the one before, or takes no time");
+      return NoSweeps("a config is faster than the one before, or takes no time");
     }
     tenths += more;
     sweep.rows.push_back(
@@ -59,15 +59,15 @@ absl::Status ReadLatencies(const Json& json, ShippedSweeps::Sweep& sweep) {
 
 absl::Status ReadConfigs(const Json& json, ShippedSweeps::Sweep& sweep) {
   const size_t params = sweep.params.size();
-  if (json.size() != params) return Invalid("there is no text of configs for each param");
+  if (json.size() != params) return NoSweeps("there is no text of configs for each param");
   sweep.digits.resize(params * sweep.rows.size());
   for (size_t p = 0; p < params; ++p) {
     const std::string letters = json.at(p).get<std::string>();
-    if (letters.size() != sweep.rows.size()) return Invalid("there is no latency for each config");
+    if (letters.size() != sweep.rows.size()) return NoSweeps("there is no latency for each config");
     for (size_t i = 0; i < letters.size(); ++i) {
       const int place = letters[i] - 'A';
       if (place < 0 || place >= static_cast<int>(sweep.params[p].values.size())) {
-        return Invalid(absl::StrCat(sweep.params[p].name, " has no value ", place));
+        return NoSweeps(absl::StrCat(sweep.params[p].name, " has no value ", place));
       }
       sweep.digits[i * params + p] = static_cast<uint16_t>(place);
     }
@@ -77,7 +77,7 @@ absl::Status ReadConfigs(const Json& json, ShippedSweeps::Sweep& sweep) {
 
 absl::Status ReadResource(const Json& json, uint32_t ShippedSweeps::Row::*resource,
                           ShippedSweeps::Sweep& sweep) {
-  if (json.size() > sweep.rows.size()) return Invalid("there are resources of no config");
+  if (json.size() > sweep.rows.size()) return NoSweeps("there are resources of no config");
   for (size_t i = 0; i < json.size(); ++i) sweep.rows[i].*resource = json[i].get<uint32_t>();
   return absl::OkStatus();
 }
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<ShippedSweeps::Sweep>> ReadSweeps(
       sweeps.push_back(std::move(sweep));
     }
   } catch (const Json::exception& error) {
-    return Invalid(error.what());
+    return NoSweeps(error.what());
   }
   return sweeps;
 }
@@ -139,7 +139,7 @@ absl::StatusOr<std::shared_ptr<const ShippedSweeps>> ShippedSweeps::Parse(
   sweeps->texts_ = std::move(texts);
   for (const std::string& text : sweeps->texts_) {
     std::optional<lookup::SnapshotLines> split = lookup::SplitSnapshot(text);
-    if (!split) return Invalid("a file is not laid out as a snapshot");
+    if (!split) return NoSweeps("a file is not laid out as a snapshot");
     lookup::AddLines(std::move(split->by_kernel), sweeps->lines_);
   }
   return sweeps;

@@ -20,7 +20,6 @@
 namespace tune::server {
 namespace {
 
-constexpr uint32_t kSweepsSearched = 1000;
 constexpr char kMemoryCeiling[] = "dram_copy";
 
 // The results of a device's sweeps, newest first.

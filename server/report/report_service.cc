@@ -29,7 +29,6 @@ namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(20);
 constexpr absl::Duration kReportCap = absl::Minutes(10);
-constexpr uint32_t kSweepsSearched = 1000;
 constexpr int kSweepsMax = 64;
 constexpr int kKernelNamesMax = 64;
 

@@ -19,6 +19,8 @@
 
 namespace tune::server {
 
+inline constexpr uint32_t kSweepsSearched = 1000;  // of the newest, for reports that name none
+
 struct SweepEvidence {
   SweepView view;
   // The key of the newest trial; its own fields are empty if there is none.

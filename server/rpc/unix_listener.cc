@@ -23,13 +23,13 @@
 namespace tune::server {
 namespace {
 
-constexpr int kBacklog = 1024;
+constexpr int kUnixBacklog = 1024;
 constexpr int kFirstFd = 64;  // above those that the daemon itself opens at the start
 constexpr int kLastFd = 1 << 16;
 constexpr size_t kEntryBytesMax = 64 << 10;  // of an entry of the user or group database
 constexpr size_t kGroupsMax = 65536;
 
-absl::Status Failed(const std::string& path, const std::string& what) {
+absl::Status CannotListen(const std::string& path, const std::string& what) {
   return absl::FailedPreconditionError(
       absl::StrCat("cannot listen on unix:", path, ": ", what, ": ", std::strerror(errno)));
 }
@@ -87,20 +87,20 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(const UnixSock
   RETURN_IF_ERROR(PrepareSocket(path));
   ASSIGN_OR_RETURN(const sockaddr_un name, SocketName(path));
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.ok()) return Failed(path, "socket");
+  if (!socket.ok()) return CannotListen(path, "socket");
   unlink(path.c_str());  // a socket that nobody answers at, as PrepareSocket has found
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0) {
-    return Failed(path, "bind");
+    return CannotListen(path, "bind");
   }
   if (!options.group.empty()) {
     ASSIGN_OR_RETURN(const gid_t group, GroupNumber(options.group));
     if (chown(path.c_str(), static_cast<uid_t>(-1), group) != 0) {
-      return Failed(path, absl::StrCat("giving it to the group ", options.group));
+      return CannotListen(path, absl::StrCat("giving it to the group ", options.group));
     }
   }
   // The mode is set before the socket accepts connections.
-  if (chmod(path.c_str(), options.mode) != 0) return Failed(path, "chmod");
-  if (listen(socket.get(), kBacklog) != 0) return Failed(path, "listen");
+  if (chmod(path.c_str(), options.mode) != 0) return CannotListen(path, "chmod");
+  if (listen(socket.get(), kUnixBacklog) != 0) return CannotListen(path, "listen");
   std::unique_ptr<UnixListener> listener(new UnixListener(path, server, peers, connections));
   std::vector<Descriptor> sockets;
   sockets.push_back(std::move(socket));

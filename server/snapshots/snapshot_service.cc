@@ -22,7 +22,7 @@ constexpr size_t kPieceBytes = size_t{2} << 20;
 constexpr absl::Duration kCap = absl::Seconds(30);
 constexpr std::chrono::seconds kImportTimeMax(121);
 
-v1::Snapshot ToProto(const StoredSnapshot& snapshot) {
+v1::Snapshot SnapshotProto(const StoredSnapshot& snapshot) {
   v1::Snapshot proto;
   proto.set_digest(snapshot.digest);
   proto.set_number(snapshot.header.number);
@@ -37,7 +37,7 @@ v1::Snapshot ToProto(const StoredSnapshot& snapshot) {
 
 absl::Status Fill(const absl::StatusOr<StoredSnapshot>& snapshot, v1::Snapshot& response) {
   RETURN_IF_ERROR(snapshot.status());
-  response = ToProto(*snapshot);
+  response = SnapshotProto(*snapshot);
   return absl::OkStatus();
 }
 
@@ -110,7 +110,7 @@ grpc::ServerUnaryReactor* SnapshotService::ListSnapshots(grpc::CallbackServerCon
     const absl::Status flushed = writer_.Flush(cancelled);
     if (!flushed.ok()) response->set_problem(Utf8(std::string(flushed.message())));
     for (const StoredSnapshot& snapshot : folder_.List()) {
-      *response->add_snapshots() = ToProto(snapshot);
+      *response->add_snapshots() = SnapshotProto(snapshot);
     }
     response->set_folder(Utf8(folder_.path()));
     return absl::OkStatus();
@@ -122,7 +122,7 @@ grpc::ServerUnaryReactor* SnapshotService::ReadSnapshot(grpc::CallbackServerCont
                                                         v1::ReadSnapshotResponse* response) {
   const auto read = [=, this](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(const StoredSnapshot snapshot, Find(request->snapshot(), cancelled));
-    *response->mutable_snapshot() = ToProto(snapshot);
+    *response->mutable_snapshot() = SnapshotProto(snapshot);
     ASSIGN_OR_RETURN(std::string piece,
                      folder_.Read(snapshot.digest, request->offset(), kPieceBytes));
     response->set_piece(std::move(piece));

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/contained.h"
@@ -20,7 +19,6 @@ constexpr absl::Duration kRest = absl::Milliseconds(200);
 constexpr absl::Duration kRestAfterFault = absl::Seconds(10);
 // A writer that is always needed takes at most a tenth of a processor.
 constexpr int kRestFactor = 9;
-constexpr std::chrono::milliseconds kPatience(20);
 
 absl::Duration ProcessorTimeOfThisThread() {
   timespec time = {};
@@ -46,7 +44,7 @@ absl::Status SnapshotWriter::Flush(const Cancelled& cancelled) {
   changed_.notify_all();
   absl::Status status;
   while (tried_ < wanted && status.ok()) {
-    changed_.wait_for(lock.native(), kPatience);
+    changed_.wait_for(lock.native(), kCancelPollPeriod);
     if (cancelled && cancelled()) status = absl::CancelledError("nobody waits any more");
   }
   --flushing_;
@@ -61,7 +59,7 @@ void SnapshotWriter::Await(absl::Duration most) {
     if (IsDue() && cost_ < most) {
       Write();
     } else {
-      changed_.wait_for(lock.native(), kPatience);
+      changed_.wait_for(lock.native(), kCancelPollPeriod);
     }
   }
 }

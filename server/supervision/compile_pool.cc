@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <future>
 #include <system_error>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/cancelled.h"
 #include "base/contained.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
@@ -22,7 +22,6 @@
 namespace tune::server {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(20);
 constexpr int kNiceness = 5;
 
 // May a compiler say this?
@@ -141,7 +140,7 @@ absl::StatusOr<CompileResult> CompilePool::Await(std::optional<CompilePlan> plan
   Enqueue(&promise, std::move(plan), [&promise](absl::StatusOr<CompileResult> result) {
     promise.set_value(std::move(result));
   });
-  while (future.wait_for(kPatience) != std::future_status::ready) {
+  while (future.wait_for(kCancelPollPeriod) != std::future_status::ready) {
     if (!cancelled || !cancelled()) continue;
     Withdraw(&promise);
     return absl::CancelledError("cancelled while compiling");
@@ -215,9 +214,9 @@ void CompilePool::Withdraw(const void* owner) {
 absl::Status CompilePool::Pause(const Cancelled& cancelled) {
   MutexLock lock(mutex_);
   ++pauses_;
-  while (!changed_.wait_for(lock.native(), kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return running_.empty();
-  })) {
+  while (!changed_.wait_for(
+      lock.native(), kCancelPollPeriod,
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.empty(); })) {
     if (!cancelled || !cancelled()) continue;
     --pauses_;
     changed_.notify_all();

@@ -45,9 +45,9 @@ constexpr uint32_t kNamespaceFlags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUT
 // Builds the filter: the system calls and, for some, the arguments that are allowed. A filter sees
 // only numbers, not what a pointer points to, so a call whose choice lies in memory (clone3,
 // openat2) cannot be listed at all.
-class Program {
+class FilterProgram {
  public:
-  Program() {
+  FilterProgram() {
     Load(offsetof(seccomp_data, arch));
     program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kAuditArch, 1, 0));
     Return(SECCOMP_RET_KILL_PROCESS);
@@ -138,7 +138,7 @@ class Program {
 constexpr uint32_t kWhole = 0xffffffff;
 
 // Memory, time, the end, and what the C library does by itself.
-void AllowToLive(Program& program, WorkerRole role) {
+void AllowToLive(FilterProgram& program, WorkerRole role) {
   program.Allow({__NR_munmap,
                  __NR_mprotect,
                  __NR_mremap,
@@ -199,7 +199,7 @@ void AllowToLive(Program& program, WorkerRole role) {
 }
 
 // The files that Landlock leaves, and the socket to the daemon.
-void AllowToReadAndWrite(Program& program) {
+void AllowToReadAndWrite(FilterProgram& program) {
   program.Allow({__NR_read,       __NR_write,  __NR_readv,       __NR_writev,     __NR_pread64,
                  __NR_pwrite64,   __NR_close,  __NR_close_range, __NR_fstat,      __NR_newfstatat,
                  __NR_statx,      __NR_lseek,  __NR_faccessat,   __NR_faccessat2, __NR_readlinkat,
@@ -213,7 +213,7 @@ void AllowToReadAndWrite(Program& program) {
 
 // Landlock before version 3 does not see a file that is truncated while it is opened for reading.
 // `nameless`: also allows files without a name, which do not appear in their folder.
-void AllowOpening(Program& program, bool nameless) {
+void AllowOpening(FilterProgram& program, bool nameless) {
   constexpr uint32_t kNameless = O_TMPFILE & ~O_DIRECTORY;
   std::vector<uint32_t> denied = {O_TRUNC, O_TRUNC | O_ACCMODE};
   for (uint32_t mode = O_RDONLY; !nameless && mode <= O_ACCMODE; ++mode) {
@@ -228,7 +228,7 @@ void AllowOpening(Program& program, bool nameless) {
 
 // The memory and file calls of foreign code. All that they take must be visible to the daemon,
 // which counts it from outside.
-void AllowCountedUse(Program& program) {
+void AllowCountedUse(FilterProgram& program) {
   AllowOpening(program, /*nameless=*/false);
   // Shared memory without a file stays after it is unmapped; huge pages are in no resident set.
   constexpr uint32_t kHuge = MAP_HUGETLB;
@@ -248,16 +248,16 @@ void AllowCountedUse(Program& program) {
 }
 
 // Whether it is a terminal and how much there is to read; a terminal cannot be written to by ioctl.
-void AllowPlainControl(Program& program) {
+void AllowPlainControl(FilterProgram& program) {
   program.AllowIf(__NR_ioctl, 1, kWhole, {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX, FIONCLEX});
 }
 
-void AllowThreads(Program& program) {
+void AllowThreads(FilterProgram& program) {
   program.AllowIf(__NR_clone, 0, CLONE_THREAD | CLONE_PARENT | kNamespaceFlags, {CLONE_THREAD});
 }
 
 // Files in the scratch folder: made, moved and removed. Their modes stay as they are.
-void AllowScratchFiles(Program& program) {
+void AllowScratchFiles(FilterProgram& program) {
   program.Allow({__NR_mkdirat, __NR_unlinkat, __NR_renameat2, __NR_ftruncate, __NR_umask,
                  __NR_fsync, __NR_fdatasync});
 #if defined(__x86_64__)
@@ -265,7 +265,7 @@ void AllowScratchFiles(Program& program) {
 #endif
 }
 
-void AllowPrograms(Program& program) {
+void AllowPrograms(FilterProgram& program) {
   program.Allow({__NR_execve, __NR_wait4, __NR_waitid, __NR_pipe2, __NR_chdir, __NR_fchdir});
 #if defined(__x86_64__)
   program.Allow({__NR_vfork, __NR_fork, __NR_pipe});
@@ -276,7 +276,7 @@ void AllowPrograms(Program& program) {
 
 // The calls that the driver and CUPTI were seen to make; of the network, only asking a local
 // service that does not exist.
-void AllowDriver(Program& program) {
+void AllowDriver(FilterProgram& program) {
   program.Allow({__NR_ioctl,
                  __NR_eventfd2,
                  __NR_memfd_create,
@@ -321,7 +321,7 @@ bool RunsForeignCode(WorkerRole role) {
 }  // namespace
 
 absl::Status FilterCalls(WorkerRole role) {
-  Program program;
+  FilterProgram program;
   AllowToLive(program, role);
   AllowToReadAndWrite(program);
   if (RunsForeignCode(role)) AllowCountedUse(program);

@@ -345,7 +345,7 @@ TEST_F(StoreTest, OpenFailsWithPermissionDeniedInAReadOnlyFolder) {
   ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
 }
 
-void Execute(const std::string& path, const char* sql) {
+void MustRun(const std::string& path, const char* sql) {
   auto connection = Connection::Open(path, Connection::Mode::kReadWriteCreate).value();
   const absl::Status status = connection->Execute(sql);
   ASSERT_TRUE(status.ok()) << status;
@@ -362,7 +362,7 @@ TEST_F(StoreTest, UnreadableRowsAreLeftOutAndListed) {
   record.trial.id = store.AppendTrial(MakeConfirmed(sweep_.id), record.key).value();
   ASSERT_TRUE(store.PublishRecord(record).ok());
   store_.reset();
-  Execute(path(),
+  MustRun(path(),
           "UPDATE sweep SET dims = '{broken', tie_trial_ids = 'no list' WHERE id = 1;"
           "UPDATE job SET state = 2 WHERE id = (SELECT job_id FROM sweep WHERE id = 1);"
           "DROP TRIGGER trial_no_update; UPDATE trial SET config = 'not json' WHERE id = 2;");

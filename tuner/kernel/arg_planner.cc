@@ -18,10 +18,6 @@ constexpr int64_t kMaxOffsets = int64_t{1} << 22;  // so that sums of lengths fi
 constexpr int kFirstSmWithTensorMaps = 90;
 constexpr int64_t kMaxBlock = int64_t{1} << 20;  // as Triton's largest tensor
 
-std::string Indexed(const std::string& field, size_t index) {
-  return absl::StrCat(field, "[", index, "]");
-}
-
 Fill::Kind KindOf(const FillSpec& fill, DType dtype) {
   if (fill.kind != Fill::Kind{}) return fill.kind;
   return IsFloat(dtype) ? Fill::Kind::kNormal : Fill::Kind::kUniform;
@@ -63,6 +59,10 @@ std::pair<int64_t, int64_t> IntegerRange(DType dtype) {
 }
 
 }  // namespace
+
+std::string Indexed(const std::string& field, size_t index) {
+  return absl::StrCat(field, "[", index, "]");
+}
 
 absl::StatusOr<BufferPlan> ArgPlanner::Buffer(size_t i) const {
   const BufferSpec& buffer = parsed_.args[i].buffer;

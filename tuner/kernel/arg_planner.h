@@ -15,6 +15,9 @@
 
 namespace tune {
 
+// The name of an element in error messages: "args[2]".
+std::string Indexed(const std::string& field, size_t index);
+
 class ArgPlanner {
  public:
   // All of them must outlive this.

@@ -29,10 +29,6 @@ namespace {
 constexpr size_t kMaxMacroText = 256;
 constexpr int kDependentLaunchSm = 90;  // before it launches run one after the other
 
-std::string Indexed(const std::string& field, size_t index) {
-  return absl::StrCat(field, "[", index, "]");
-}
-
 // Keeps the compiler's command line and the source's line structure out of a define's reach.
 bool IsMacroText(const std::string& text) {
   return !text.empty() && text.size() <= kMaxMacroText &&

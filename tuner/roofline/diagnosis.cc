@@ -14,18 +14,10 @@ namespace {
 
 using enum RooflineResource;
 
-constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kDebtCaches = 4;  // writes of fewer caches may leave noticeably later
 constexpr double kRereadWorthSaying = 1.15;
 constexpr double kLaunchWorthSaying = 0.1;
 constexpr double kDebtWorthSaying = 0.95;
-
-const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::string& name) {
-  const auto it = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& ceiling) {
-    return ceiling.name == name && ceiling.value > 0;
-  });
-  return it == ceilings.end() ? nullptr : &*it;
-}
 
 std::string Percent(double share) { return absl::StrFormat("%.1f %%", share * 100); }
 
@@ -119,8 +111,8 @@ void Diagnoser::AddUse(RooflineResource resource, const Ceiling* ceiling, double
                   .amount = amount,
                   .counted = counted,
                   .roof = ceiling->value,
-                  .floor_ns = amount / ceiling->value * kNanosecondsPerSecond,
-                  .believable_ns = amount / high * kNanosecondsPerSecond};
+                  .floor_ns = amount / ceiling->value * 1e9,
+                  .believable_ns = amount / high * 1e9};
   if (resource != kCompute) use.intensity = Flops() / amount;
   result_.uses.push_back(std::move(use));
 }
@@ -134,8 +126,8 @@ void Diagnoser::AddMainMemory(double bytes, double written_bytes, bool counted, 
                           .amount = bytes,
                           .counted = counted,
                           .roof = roof.rate,
-                          .floor_ns = bytes / roof.rate * kNanosecondsPerSecond,
-                          .believable_ns = (bytes - debt) / roof.rate_high * kNanosecondsPerSecond,
+                          .floor_ns = bytes / roof.rate * 1e9,
+                          .believable_ns = (bytes - debt) / roof.rate_high * 1e9,
                           .intensity = Flops() / bytes});
 }
 

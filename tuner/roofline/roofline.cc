@@ -11,13 +11,6 @@ namespace tune {
 namespace {
 
 constexpr double kNanosecondsPerSecond = 1e9;
-const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::string& name) {
-  const auto it = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& ceiling) {
-    return ceiling.name == name && ceiling.value > 0;
-  });
-  return it == ceilings.end() ? nullptr : &*it;
-}
-
 // The most that a ceiling may be by its own spread.
 double HighOf(const Ceiling& ceiling) { return std::max(ceiling.value, ceiling.high); }
 
@@ -45,6 +38,13 @@ std::vector<Probe> KnownProbes(const std::vector<Ceiling>& ceilings) {
 }
 
 }  // namespace
+
+const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::string& name) {
+  const auto it = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& ceiling) {
+    return ceiling.name == name && ceiling.value > 0;
+  });
+  return it == ceilings.end() ? nullptr : &*it;
+}
 
 std::string ToText(Bound bound) {
   return bound == Bound::kMemory ? "memory" : bound == Bound::kCompute ? "compute" : "";

@@ -17,6 +17,9 @@ enum class Bound { kUnknown = 0, kMemory = 1, kCompute = 2 };
 
 std::string ToText(Bound bound);  // "memory", "compute"; empty when no ceiling is known
 
+// Null where no positive ceiling of that name was measured.
+const Ceiling* FindCeiling(const std::vector<Ceiling>& ceilings, const std::string& name);
+
 struct Roof {
   double floor_ns = 0;  // declared work at the ceiling that binds
   // No variant can be faster: what it writes last may stay in the cache, and the ceilings may be as

@@ -7,8 +7,8 @@
 namespace tune {
 namespace {
 
-constexpr DiagramCost kLarge = {.work = 50'000'000, .bytes = 32 << 20, .edges = 2'000'000};
-constexpr DiagramCost kSmall = {.work = 1'000'000, .bytes = 1 << 20, .edges = 64'000};
+constexpr DiagramCost kLargeEffects = {.work = 50'000'000, .bytes = 32 << 20, .edges = 2'000'000};
+constexpr DiagramCost kSmallEffects = {.work = 1'000'000, .bytes = 1 << 20, .edges = 64'000};
 // For all of them together.
 constexpr uint64_t kLargeWork = 800'000'000;
 constexpr uint64_t kSmallWork = 8'000'000;
@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<ConstraintEffect>> ConstraintEffects(const SpaceDefin
                                                                 const SpaceEffort& effort) {
   const bool small = effort.size == SpaceEffort::Size::kSmall;
   ASSIGN_OR_RETURN(const std::unique_ptr<Solver> solver, Solver::Create(definition));
-  const SolveLimits limits = {.diagram = {small ? kSmall : kLarge, effort.stopped}};
+  const SolveLimits limits = {.diagram = {small ? kSmallEffects : kLargeEffects, effort.stopped}};
   const uint64_t work_max = small ? kSmallWork : kLargeWork;
   const double product = ProductOf(definition);
   std::vector<ConstraintEffect> effects;

@@ -11,7 +11,7 @@ using Node = Expression::Node;
 namespace {
 
 // Integers up to this are exact as floats, too.
-constexpr Word kMaxExactReal = Word{1} << 53;
+constexpr Word kMaxExactInteger = Word{1} << 53;
 
 bool AllKinds(const std::vector<Value>& values, bool (*is_kind)(const Value&)) {
   return std::all_of(values.begin(), values.end(), is_kind);
@@ -28,7 +28,7 @@ Word IntegerOf(const Value& value) {
 }
 
 bool FitsReal(const Value& value) {
-  return !IsInteger(value) || std::abs(IntegerOf(value)) <= kMaxExactReal;
+  return !IsInteger(value) || std::abs(IntegerOf(value)) <= kMaxExactInteger;
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ std::optional<TermId> TermBuilder::ToReal(TermId id) {
   const Term& term = At(id);
   if (term.type == TermType::kReal) return id;
   if (term.type == TermType::kText) return std::nullopt;
-  if (term.low < -kMaxExactReal || term.high > kMaxExactReal) return std::nullopt;
+  if (term.low < -kMaxExactInteger || term.high > kMaxExactInteger) return std::nullopt;
   return Apply(TermOp::kToReal, TermType::kReal, {id});
 }
 

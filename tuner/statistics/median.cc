@@ -9,6 +9,12 @@
 
 namespace tune {
 
+double MedianOf(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 double MedianInterval::precision() const {
   return median > 0 ? (high - low) / 2 / median : std::numeric_limits<double>::infinity();
 }

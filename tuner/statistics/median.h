@@ -17,6 +17,9 @@ struct MedianInterval {
   double precision() const;
 };
 
+// The upper one of an even count. REQUIRES: values not empty.
+double MedianOf(std::vector<double> values);
+
 // Median and its distribution-free 95 % interval by order statistics: ranks n/2 -+ 0.98 sqrt(n)
 // (Conover, Practical Nonparametric Statistics, 3.2). With fewer than 6 samples no such interval
 // exists: low and high are the extremes. REQUIRES: samples not empty.

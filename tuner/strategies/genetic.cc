@@ -7,11 +7,11 @@
 namespace tune {
 namespace {
 
-constexpr size_t kPopulation = 20;
+constexpr size_t kParents = 20;
 constexpr size_t kTournament = 3;
 constexpr double kAdjacentMutation = 0.5;  // of mutations that step to the next value
 
-struct Member {
+struct Individual {
   double cost = 0;
   std::vector<uint16_t> digits;
 };
@@ -22,9 +22,9 @@ class Genetic : public DigitSearch {
 
  private:
   std::optional<uint64_t> Propose() override {
-    if (members_.size() < kPopulation) return std::nullopt;
-    const Member& mother = Select();
-    const Member& father = Select();
+    if (members_.size() < kParents) return std::nullopt;
+    const Individual& mother = Select();
+    const Individual& father = Select();
     std::vector<int64_t> child;
     for (size_t i = 0; i < mother.digits.size(); ++i) {
       child.push_back(random().Chance(0.5) ? mother.digits[i] : father.digits[i]);
@@ -41,28 +41,28 @@ class Genetic : public DigitSearch {
     return Repair(std::move(child));
   }
 
-  const Member& Select() {
-    const Member* winner = &members_[random().Below(members_.size())];
+  const Individual& Select() {
+    const Individual* winner = &members_[random().Below(members_.size())];
     for (size_t i = 1; i < kTournament; ++i) {
-      const Member& other = members_[random().Below(members_.size())];
+      const Individual& other = members_[random().Below(members_.size())];
       if (other.cost < winner->cost) winner = &other;
     }
     return *winner;
   }
 
   void Learned(const Observation& observation) override {
-    Member member = {CostOf(observation), Digits(observation.index)};
-    if (members_.size() < kPopulation) {
+    Individual member = {CostOf(observation), Digits(observation.index)};
+    if (members_.size() < kParents) {
       members_.push_back(std::move(member));
       return;
     }
     const auto worst =
         std::max_element(members_.begin(), members_.end(),
-                         [](const Member& a, const Member& b) { return a.cost < b.cost; });
+                         [](const Individual& a, const Individual& b) { return a.cost < b.cost; });
     if (member.cost < worst->cost) *worst = std::move(member);
   }
 
-  std::vector<Member> members_;
+  std::vector<Individual> members_;
 };
 
 }  // namespace

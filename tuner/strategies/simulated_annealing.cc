@@ -10,8 +10,8 @@
 namespace tune {
 namespace {
 
-constexpr size_t kStartDraws = 10;  // the walk starts from the best of these
-constexpr double kHot = 0.3;        // accepts a config 30 % slower with a chance of 1 / e
+constexpr size_t kWalkDraws = 10;  // the walk starts from the best of these
+constexpr double kHot = 0.3;       // accepts a config 30 % slower with a chance of 1 / e
 constexpr double kCold = 0.003;
 constexpr uint64_t kCoolTrials = 200;  // unless the budget is known
 constexpr double kAdjacentChance = 0.5;
@@ -24,7 +24,7 @@ class SimulatedAnnealing : public DigitSearch {
 
  private:
   std::optional<uint64_t> Propose() override {
-    if (known_count() < kStartDraws || !at_.has_value()) return std::nullopt;
+    if (known_count() < kWalkDraws || !at_.has_value()) return std::nullopt;
     const bool adjacent = random().Chance(kAdjacentChance);
     std::optional<uint64_t> next;
     if (adjacent) next = UnknownNeighbour(at_->index, Neighbourhood::kAdjacent);
@@ -43,7 +43,7 @@ class SimulatedAnnealing : public DigitSearch {
   void Learned(const Observation& observation) override {
     ++told_;
     if (observation.outcome != Outcome::kOk) return;
-    if (!at_.has_value() || known_count() <= kStartDraws) {
+    if (!at_.has_value() || known_count() <= kWalkDraws) {
       if (!at_.has_value() || observation.latency_ns < at_->latency_ns) at_ = observation;
       return;
     }

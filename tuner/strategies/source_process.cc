@@ -16,8 +16,8 @@ namespace {
 // themselves.
 constexpr size_t kConfigsMax = 180;
 constexpr size_t kConfigsMin = 60;
-constexpr int kClimbRounds = 4;
-constexpr double kUnitMin = 1e-9;
+constexpr int kSourceClimbRounds = 4;
+constexpr double kSourceUnitMin = 1e-9;
 
 using LogLatencies = std::vector<std::pair<uint64_t, double>>;
 
@@ -50,7 +50,7 @@ SourceProcess::SourceProcess(const Space& space, const Geometry& geometry, LogLa
     mean_ += value / static_cast<double>(of.size());
     square += value * value / static_cast<double>(of.size());
   }
-  unit_ = std::sqrt(std::max(square - mean_ * mean_, 0.0)) + kUnitMin;
+  unit_ = std::sqrt(std::max(square - mean_ * mean_, 0.0)) + kSourceUnitMin;
 
   std::vector<std::vector<uint16_t>> digits;
   std::vector<double> values;
@@ -64,14 +64,14 @@ SourceProcess::SourceProcess(const Space& space, const Geometry& geometry, LogLa
   if (held_out > 0) {
     ProcessFit fit(geometry, {digits.begin(), digits.begin() + static_cast<std::ptrdiff_t>(fitted)},
                    {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(fitted)});
-    shape = fit.Climb(shape, kClimbRounds);
+    shape = fit.Climb(shape, kSourceClimbRounds);
   }
   for (double log_length : shape.log_lengths) rates_.push_back(std::exp(-log_length));
   factor_ = ProcessFactor(shape.noise());
   for (size_t i = 0; i < fitted; ++i) Add(digits[i], values[i]);
 
   double left = 0;
-  double all = kUnitMin;
+  double all = kSourceUnitMin;
   for (size_t i = fitted; i < of.size(); ++i) {
     const double error = values[i] - PredictScaled(digits[i]).mean;
     left += error * error;

@@ -10,7 +10,7 @@ namespace {
 // Limits of a multiprocessor: CUDA C++ Programming Guide, compute capabilities.
 constexpr int64_t kRegisters = 65536;
 constexpr int64_t kReservedSharedBytes = 1024;  // of each block, by the system
-constexpr int64_t kWarp = 32;
+constexpr int64_t kThreadsPerWarp = 32;
 constexpr int64_t kRegisterUnit = 8;  // what a thread's registers are rounded up to
 // Beside the time of its blocks, a wave takes half a block's time to fill and to drain.
 constexpr double kBlocksOfAWave = 0.5;
@@ -37,7 +37,7 @@ int64_t ResidentBlocks(int sm, int64_t max_shared_bytes, const BlockNeeds& needs
   if (needs.threads > 0) {
     blocks = std::min(blocks, places.threads / needs.threads);
     const int64_t registers = CeilDiv(needs.registers, kRegisterUnit) * kRegisterUnit;
-    const int64_t threads = CeilDiv(needs.threads, kWarp) * kWarp;
+    const int64_t threads = CeilDiv(needs.threads, kThreadsPerWarp) * kThreadsPerWarp;
     if (registers > 0) blocks = std::min(blocks, kRegisters / (registers * threads));
   }
   const int64_t shared = max_shared_bytes + kReservedSharedBytes;

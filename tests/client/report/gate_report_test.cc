@@ -121,7 +121,7 @@ TEST(GateFlags, Shares) {
   }
 }
 
-v1::HistorySeries Series() {
+v1::HistorySeries ShortSeries() {
   v1::HistorySeries series;
   series.set_kernel_name("softmax");
   series.set_device_name("cpu:<x>");
@@ -142,13 +142,13 @@ v1::HistorySeries Series() {
 }
 
 TEST(HistoryView, TextMarksTheChange) {
-  const std::string text = HistoryText(Series());
+  const std::string text = HistoryText(ShortSeries());
   EXPECT_THAT(text, HasSubstr("<-- change"));
   EXPECT_THAT(text, HasSubstr("slower +4.0 % at commit (1.000 us -> 1.040 us"));
 }
 
 TEST(HistoryView, AShortSeriesSaysWhatItLacks) {
-  v1::HistorySeries series = Series();
+  v1::HistorySeries series = ShortSeries();
   series.clear_changes();
   EXPECT_EQ(HistoryText(series).find("it takes two or more"), std::string::npos);
   while (series.points_size() > 3) series.mutable_points()->RemoveLast();
@@ -158,7 +158,7 @@ TEST(HistoryView, AShortSeriesSaysWhatItLacks) {
 
 TEST(HistoryView, SvgHasAPointForEachAndIsEscaped) {
   v1::GetHistoryResponse history;
-  *history.add_series() = Series();
+  *history.add_series() = ShortSeries();
   const std::string svg = HistorySvg(history);
   size_t points = 0;
   for (size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1)) {
@@ -167,7 +167,7 @@ TEST(HistoryView, SvgHasAPointForEachAndIsEscaped) {
   EXPECT_EQ(points, 10);
   EXPECT_THAT(svg, HasSubstr("cpu:&lt;x&gt;"));
   EXPECT_THAT(svg, HasSubstr("slower +4.0 % at commit"));
-  *history.add_series() = Series();
+  *history.add_series() = ShortSeries();
   EXPECT_THAT(HistorySvg(history), HasSubstr("translate(0 300)"));
   EXPECT_THAT(HistorySvg({}), HasSubstr("</svg>"));
 }

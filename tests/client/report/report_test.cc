@@ -21,7 +21,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-size_t Count(const std::string& text, const std::string& part) {
+size_t CountOf(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
@@ -88,7 +88,7 @@ TEST(RooflineReport, TextsHaveDiagnosisEvidenceAndNotes) {
   const std::string markdown = MarkdownText(SketchReport(2), "roofline.svg");
   EXPECT_THAT(markdown, HasSubstr("![Rooflines](roofline.svg)"));
   EXPECT_THAT(markdown, HasSubstr("| problem | best | of roof | binds | verdict |"));
-  EXPECT_EQ(Count(markdown, "### sketch rows="), 2u);
+  EXPECT_EQ(CountOf(markdown, "### sketch rows="), 2u);
   EXPECT_THAT(MarkdownText(SketchReport(1), ""), Not(HasSubstr("![")));
 }
 
@@ -110,8 +110,8 @@ TEST(SweepReport, EveryFormatHasEffectsHeatMapTimeLineAndOutcomes) {
   EXPECT_THAT(markdown, HasSubstr("| BLOCK | 50.0 % |"));
   EXPECT_THAT(markdown, Not(HasSubstr("<img")));
   const std::string svg = SvgText(report);
-  EXPECT_EQ(Count(svg, "<svg"), 4u);
-  EXPECT_EQ(Count(svg, "</svg>"), 4u);
+  EXPECT_EQ(CountOf(svg, "<svg"), 4u);
+  EXPECT_EQ(CountOf(svg, "</svg>"), 4u);
   EXPECT_THAT(svg, HasSubstr("BLOCK=2"));
   EXPECT_THAT(svg, HasSubstr("no config that was ok"));
 }
@@ -152,7 +152,7 @@ TEST(Comparison, EveryFormatHasRatiosRatesAndWhatDiffers) {
     EXPECT_THAT(terminal, HasSubstr(part));
   }
   const std::string csv = CsvText(comparison);
-  EXPECT_EQ(Count(csv, "\n"), 7u + 3 * Count(kHostileText, "\n"));
+  EXPECT_EQ(CountOf(csv, "\n"), 7u + 3 * CountOf(kHostileText, "\n"));
   EXPECT_THAT(csv, HasSubstr("comparison,device,target,driver,dtype,rows,kernel,"));
   EXPECT_THAT(csv, HasSubstr(",ok,7,250000,240000,260000,1,1,1,4e+12,,0.8\n"));
   const std::string markdown = MarkdownText(comparison, "c.svg");
@@ -219,7 +219,7 @@ TEST(HtmlPage, IsOneFileThatNothingInItsDataCanBreak) {
                                   HtmlPage(SketchComparison()), HtmlPage(SketchFusions())}) {
     EXPECT_THAT(page, Not(HasSubstr("<img")));
     EXPECT_THAT(page, HasSubstr("&lt;/script&gt;"));
-    EXPECT_EQ(Count(page, "</script>"), 1u);  // ours
+    EXPECT_EQ(CountOf(page, "</script>"), 1u);  // ours
     EXPECT_THAT(page, Not(HasSubstr("src=\"http")));
     EXPECT_THAT(page, Not(HasSubstr("{{")));
     EXPECT_THAT(page, HasSubstr("default-src 'none'"));
@@ -231,7 +231,7 @@ TEST(HtmlPage, HasThePicturesOfTheSvgReports) {
   EXPECT_THAT(roofline, HasSubstr(ToSvg(RooflineChart(SketchRoofline(1)))));
   EXPECT_THAT(roofline, HasSubstr(ToSvg(LatencyChart(SketchRoofline(1)))));
   EXPECT_THAT(roofline, HasSubstr("By the bytes of L1"));
-  EXPECT_EQ(Count(HtmlPage(SketchReport(3)), "class=\"trials\""), 3u);
+  EXPECT_EQ(CountOf(HtmlPage(SketchReport(3)), "class=\"trials\""), 3u);
   EXPECT_THAT(HtmlPage(SketchReport(3)), HasSubstr(ToSvg(ReportChart(SketchReport(3)))));
   const v1::SweepReport sweep = SketchSweepReport();
   for (const std::string& picture : {ToSvg(EffectsChart(sweep)), ToSvg(PairHeatmap(sweep)),
@@ -245,10 +245,10 @@ TEST(HtmlPage, HasThePicturesOfTheSvgReports) {
 
 TEST(HtmlPage, EveryTrialHasItsRowItsEvidenceAndItsPoints) {
   const std::string page = HtmlPage(SketchReport(1));
-  EXPECT_EQ(Count(page, "<tr data-trial="), 40u);
+  EXPECT_EQ(CountOf(page, "<tr data-trial="), 40u);
   // The 37 that were timed are in two pictures, 10 of them in those of L2 and L1, and the best is
   // in the first one at its L2 and L1, too.
-  EXPECT_EQ(Count(page, " data-trial="), 40u + 2 * 37 + 2 * 10 + 2);
+  EXPECT_EQ(CountOf(page, " data-trial="), 40u + 2 * 37 + 2 * 10 + 2);
   EXPECT_THAT(page, HasSubstr("data-config=\"[&quot;BLOCK=32&quot;,&quot;STAGES=0&quot;]\""));
   EXPECT_THAT(page, HasSubstr("<dt>outcome</dt><dd>compile_failed</dd>"));
 }

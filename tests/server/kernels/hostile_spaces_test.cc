@@ -22,7 +22,7 @@
 namespace tune::server {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kMebibyte = 1 << 20;
 
 // Of this process, in bytes: "VmRSS", "VmHWM".
 int64_t Memory(const std::string& what) {
@@ -178,12 +178,13 @@ TEST_P(HostileSpacesTest, IsAnsweredOrRefusedWithinTheSolversMemory) {
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("fewer")) << "what to do";
     }
   }
-  EXPECT_LT(Memory("VmHWM") - before,
-            static_cast<int64_t>(SpaceSolver::kLargeBytes + SpaceSolver::kSmallBytes) + 32 * kMiB);
+  EXPECT_LT(
+      Memory("VmHWM") - before,
+      static_cast<int64_t>(SpaceSolver::kLargeBytes + SpaceSolver::kSmallBytes) + 32 * kMebibyte);
   response_ = {};
   sample_ = {};
   ReturnFreedMemory();
-  EXPECT_LT(Memory("VmRSS") - before, 24 * kMiB) << "it is given back";
+  EXPECT_LT(Memory("VmRSS") - before, 24 * kMebibyte) << "it is given back";
 }
 
 INSTANTIATE_TEST_SUITE_P(Definitions, HostileSpacesTest, testing::ValuesIn([] {
@@ -209,7 +210,7 @@ TEST(HostileSourceTest, ASpecOfNothingButExpressionsIsRefused) {
   const absl::Status status = ParseKernelSource(source).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("fewer and shorter expressions"));
-  EXPECT_LT(Memory("VmHWM") - before, 64 * kMiB);
+  EXPECT_LT(Memory("VmHWM") - before, 64 * kMebibyte);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 namespace tune::server {
 namespace {
 
-constexpr char kSpec[] = R"spec(
+constexpr char kBookSpec[] = R"spec(
 name: "mine" source: "k.cu" entry: "k"
 dims { name: "n" default_value: 1000 match: DIM_MATCH_BUCKETED }
 dtypes: "f32"
@@ -32,7 +32,7 @@ work { flops: "n" bytes: "8 * n" peak: "'f32'" }
 reference { entry: "r" launch { grid: "1" block: "1" } }
 )spec";
 constexpr size_t kWorthAFile = 2;  // records
-constexpr char kDevice[] = "NVIDIA Test GPU";
+constexpr char kBookDevice[] = "NVIDIA Test GPU";
 
 class RecordBookTest : public testing::Test {
  protected:
@@ -41,12 +41,12 @@ class RecordBookTest : public testing::Test {
     store_ = db::Store::Open(gpus_.Path("tune.db")).value();
     devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked);
     const std::map<std::string, std::string> files = {{"k.cu", "text"}};
-    const auto kernel = ReadKernel("mine.textproto", kSpec, files).value();
+    const auto kernel = ReadKernel("mine.textproto", kBookSpec, files).value();
     hash_ = kernel->hash();
     const db::KernelRow row{.hash = hash_,
                             .name = "mine",
                             .spec_name = "mine.textproto",
-                            .spec_text = kSpec,
+                            .spec_text = kBookSpec,
                             .files = files};
     EXPECT_TRUE(store_->PutKernel(row).ok());
   }
@@ -68,7 +68,7 @@ class RecordBookTest : public testing::Test {
     ASSERT_LT(book.snapshot()->unsaved_count(), kWorthAFile);
   }
   // A record as a sweep leaves it before it publishes.
-  lookup::Record Measured(int64_t n, int64_t threads, const std::string& device = kDevice,
+  lookup::Record Measured(int64_t n, int64_t threads, const std::string& device = kBookDevice,
                           const std::string& target = "sm_90a") {
     lookup::Record record{.kernel_name = "mine", .default_latency_ns = 7};
     record.key = {.kernel_hash = hash_,
@@ -93,7 +93,8 @@ class RecordBookTest : public testing::Test {
     return record;
   }
   static int64_t Threads(const RecordBook& book, int64_t n) {
-    const auto answer = book.Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kDevice});
+    const auto answer =
+        book.Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kBookDevice});
     EXPECT_TRUE(answer.ok()) << answer.status();
     if (!answer.ok() || answer->record == nullptr) return 0;
     return std::get<int64_t>(answer->config.entries.front().second);
@@ -147,7 +148,7 @@ TEST_F(RecordBookTest, ARecordOfTheFileIsSentAsItLiesThere) {
   ASSERT_TRUE(book->Publish(Measured(64, 2)).ok());
   const auto sent = [&](int64_t n) {
     const RecordAnswer answer =
-        book->Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kDevice}).value();
+        book->Lookup({.kernel_name = "mine", .dims = {{"n", n}}, .device = kBookDevice}).value();
     v1::LookupResponse response, received;
     AddRecord(*answer.record, answer.record_on_wire, response);
     EXPECT_TRUE(received.ParseFromString(response.SerializeAsString()));
@@ -203,8 +204,8 @@ TEST_F(RecordBookTest, AGpuThatNobodyKnowsNeverGetsACpusConfig) {
   ASSERT_TRUE(book->Publish(Measured(64, 3)).ok());
   answer = ask("NVIDIA H100");
   EXPECT_EQ(answer.match, lookup::Match::kOtherDevice) << answer.reason;
-  EXPECT_EQ(answer.record->key.device_name, kDevice);
-  EXPECT_EQ(ask("cuda").device_name, kDevice) << "the newest GPU that has records";
+  EXPECT_EQ(answer.record->key.device_name, kBookDevice);
+  EXPECT_EQ(ask("cuda").device_name, kBookDevice) << "the newest GPU that has records";
 }
 
 // Within tunectl a look-up opens no device.
@@ -236,7 +237,7 @@ TEST_F(RecordBookTest, OfSeveralModelsNobodyKnowsWhichHasAnId) {
   ASSERT_TRUE(book->Publish(Measured(64, 2)).ok());
   const auto answer =
       book->Lookup({.kernel_name = "mine", .dims = {{"n", 64}}, .device = "cuda:0"}).value();
-  EXPECT_EQ(answer.device_name, kDevice) << "the newest GPU that has records";
+  EXPECT_EQ(answer.device_name, kBookDevice) << "the newest GPU that has records";
 }
 
 // Whoever keeps an answer asks with its version whether it still is one.

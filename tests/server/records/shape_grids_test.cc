@@ -24,7 +24,7 @@ lookup::RecordPtr RecordOf(int64_t id, const std::string& kernel, const std::str
   return std::make_shared<const lookup::Record>(std::move(record));
 }
 
-lookup::KernelPolicy PolicyOf(const std::string& kernel, const std::string& hash) {
+lookup::KernelPolicy GridPolicy(const std::string& kernel, const std::string& hash) {
   return {.kernel_name = kernel, .kernel_hash = hash, .dims = {{"n", lookup::DimMatch::kNearest}}};
 }
 
@@ -45,7 +45,7 @@ std::vector<int64_t> Speakers(const ShapeGrids& grids) {
 }
 
 TEST(ShapeGridsTest, OneByOneTheyAreWhatAStartMakesOfThem) {
-  const std::vector<lookup::KernelPolicy> policies = {PolicyOf("a", "1"), PolicyOf("b", "2")};
+  const std::vector<lookup::KernelPolicy> policies = {GridPolicy("a", "1"), GridPolicy("b", "2")};
   std::vector<lookup::RecordPtr> records;
   std::shared_ptr<const ShapeGrids> grids = ShapeGrids::Build({}, policies, Sources());
   const int64_t count = static_cast<int64_t>(kGridRecordsMax) + 20;
@@ -64,10 +64,10 @@ TEST(ShapeGridsTest, OneByOneTheyAreWhatAStartMakesOfThem) {
 
 TEST(ShapeGridsTest, WhatAnOlderSourceWasTunedToIsForgotten) {
   const auto first = ShapeGrids::Build({RecordOf(1, "a", "old", 64), RecordOf(2, "b", "2", 64)},
-                                       {PolicyOf("a", "old"), PolicyOf("b", "2")}, Sources());
+                                       {GridPolicy("a", "old"), GridPolicy("b", "2")}, Sources());
   EXPECT_EQ(Speakers(*first), (std::vector<int64_t>{1, 2}));
   const auto second = first->With(RecordOf(3, "a", "new", 64),
-                                  {PolicyOf("a", "new"), PolicyOf("b", "2")}, Sources());
+                                  {GridPolicy("a", "new"), GridPolicy("b", "2")}, Sources());
   EXPECT_EQ(Speakers(*second), (std::vector<int64_t>{2, 3}));
 }
 
@@ -96,7 +96,7 @@ std::shared_ptr<LaunchSizes> LaunchesOf(const lookup::Record& record) {
 
 TEST(ShapeGridsTest, AGridKnowsTheBlocksOfItsConfigs) {
   const auto grids = ShapeGrids::Build({RecordOf(2, "a", "1", 1024), RecordOf(1, "a", "1", 4096)},
-                                       {PolicyOf("a", "1")}, {Searched, LaunchesOf});
+                                       {GridPolicy("a", "1")}, {Searched, LaunchesOf});
   ASSERT_EQ(grids->All().size(), 1);
   const ShapeGrid& grid = grids->All()[0]->grid;
   EXPECT_EQ(grid.multiprocessors, 132);
@@ -111,7 +111,7 @@ TEST(ShapeGridsTest, AGridKnowsTheBlocksOfItsConfigs) {
 TEST(ShapeGridsTest, TheCpuDeviceHasNoWaves) {
   auto record = std::make_shared<lookup::Record>(*RecordOf(1, "a", "1", 64));
   record->key.target = "cpu";
-  const auto grids = ShapeGrids::Build({record}, {PolicyOf("a", "1")}, {Searched, LaunchesOf});
+  const auto grids = ShapeGrids::Build({record}, {GridPolicy("a", "1")}, {Searched, LaunchesOf});
   ASSERT_EQ(grids->All().size(), 1);
   EXPECT_EQ(grids->All()[0]->grid.multiprocessors, 0);
   EXPECT_TRUE(grids->All()[0]->grid.shapes[0].blocks.empty());

@@ -17,7 +17,7 @@
 namespace tune::server {
 namespace {
 
-class Service : public v1::ServerService::CallbackService {
+class WaitingService : public v1::ServerService::CallbackService {
  public:
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest*, v1::ServerStatus*) override {
@@ -32,7 +32,7 @@ TEST(DeadlineClockTest, ACallHasItsTimeJustAfterTheClockWasSet) {
   SteadyNow();
   const TempDir dir;
   const std::string address = "unix:" + dir.path() + "/d.sock";
-  Service service;
+  WaitingService service;
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials());
   builder.RegisterService(&service);

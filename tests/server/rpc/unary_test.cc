@@ -21,7 +21,7 @@ namespace {
 using Handler = std::function<absl::Status(const Cancelled&)>;
 
 // A service with one thread, whose call does what the test says.
-class Service : public v1::ServerService::CallbackService {
+class ScriptedService : public v1::ServerService::CallbackService {
  public:
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest*, v1::ServerStatus*) override {
@@ -94,7 +94,7 @@ class UnaryTest : public testing::Test {
   }
 
   TempDir dir_;
-  Service service_;
+  ScriptedService service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::ServerService::Stub> stub_;
 };

@@ -8,9 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -20,27 +18,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/supervision/worker_process.h"
+#include "tests/server/temp_dir.h"
 
 namespace tune::server {
-
-// A folder that goes away with the test.
-class TempDir {
- public:
-  TempDir() {
-    static std::atomic<int> serial{0};
-    path_ = absl::StrCat(testing::TempDir(), "tune-pool-", getpid(), "-", ++serial);
-    std::filesystem::create_directories(path_);
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return absl::StrCat(path_, "/", name); }
-
- private:
-  std::string path_;
-};
 
 inline WorkerCommand ScriptedCommand(const std::string& kind, const TempDir& state,
                                      std::vector<std::string> more = {}) {

@@ -44,7 +44,7 @@ STEPS
 REFERENCE
 tolerances { arg: "y" relative_norm: 0.01 mismatches: 0.5 }
 )spec";
-constexpr char kSteps[] = R"spec(
+constexpr char kDataSteps[] = R"spec(
 steps { entry: "ops::{HOW}<B, DTYPE>" launch { grid: "1" block: "B" } }
 steps { entry: "last" source: "more.cu"
         launch { grid: "1" block: "B" programmatic_dependent_launch: true resident: true } }
@@ -62,7 +62,7 @@ std::map<std::string, std::string> Files() {
 absl::StatusOr<std::shared_ptr<const Kernel>> Make(
     const std::vector<std::pair<std::string, std::string>>& edits = {},
     std::map<std::string, std::string> files = Files()) {
-  std::string text = absl::StrReplaceAll(kSpec, {{"STEPS", kSteps}, {"REFERENCE", kReference}});
+  std::string text = absl::StrReplaceAll(kSpec, {{"STEPS", kDataSteps}, {"REFERENCE", kReference}});
   for (const auto& [from, to] : edits) {
     EXPECT_NE(text.find(from), std::string::npos) << from;
     text = absl::StrReplaceAll(text, {{from, to}});

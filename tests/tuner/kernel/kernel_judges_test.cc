@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kSpec[] = R"spec(name: "sort"
+constexpr char kJudgesSpec[] = R"spec(name: "sort"
 source: "sort.cu"
 headers: ["more.cu", "helper.py"]
 entry: "sort"
@@ -38,9 +38,9 @@ reference { source: "right.py" entry: "right" }
 checker { entry: "check" launch { grid: "rows" block: "B" } }
 )spec";
 
-absl::StatusOr<std::shared_ptr<const Kernel>> Make(
+absl::StatusOr<std::shared_ptr<const Kernel>> MakeJudged(
     const std::vector<std::pair<std::string, std::string>>& edits = {}) {
-  std::string text = kSpec;
+  std::string text = kJudgesSpec;
   for (const auto& [from, to] : edits) {
     EXPECT_NE(text.find(from), std::string::npos) << from;
     text = absl::StrReplaceAll(text, {{from, to}});
@@ -67,7 +67,7 @@ std::vector<std::string> NamesOf(const std::vector<ArgPlan>& args) {
 }
 
 TEST(KernelJudgesTest, AReferenceOnTheHostIsACall) {
-  const ProblemPlan plan = PlanOf(**Make());
+  const ProblemPlan plan = PlanOf(**MakeJudged());
   EXPECT_THAT(plan.reference.steps, IsEmpty());
   const CompilePlan& reference = plan.host_reference;
   EXPECT_EQ(reference.language, Language::kNumpy);
@@ -86,7 +86,7 @@ TEST(KernelJudgesTest, AReferenceOnTheHostIsACall) {
 }
 
 TEST(KernelJudgesTest, ACheckerTakesAllButScratchAndSaysItsFaultsLast) {
-  const ProblemPlan plan = PlanOf(**Make());
+  const ProblemPlan plan = PlanOf(**MakeJudged());
   ASSERT_EQ(plan.checker.steps.size(), 1u);
   EXPECT_THAT(NamesOf(plan.checker.steps[0].args),
               ElementsAre("x", "y", "places", "n", kFaultsBuffer));
@@ -97,10 +97,10 @@ TEST(KernelJudgesTest, ACheckerTakesAllButScratchAndSaysItsFaultsLast) {
 }
 
 TEST(KernelJudgesTest, ACheckerSeesWhatTheReferenceWroteInItsType) {
-  const ProblemPlan plan = PlanOf(
-      **Make({{"checker { entry: \"check\"",
-               "checker { source: \"check.cu\" entry: \"check\" args: [\"y\", \"reference.y\", "
-               "\"reference.places\"]"}}));
+  const ProblemPlan plan = PlanOf(**MakeJudged(
+      {{"checker { entry: \"check\"",
+        "checker { source: \"check.cu\" entry: \"check\" args: [\"y\", \"reference.y\", "
+        "\"reference.places\"]"}}));
   const std::vector<ArgPlan>& args = plan.checker.steps[0].args;
   EXPECT_THAT(NamesOf(args), ElementsAre("y", "reference.y", "reference.places", kFaultsBuffer));
   EXPECT_EQ(std::get<BufferPlan>(args[0]).dtype, DType::kBF16);
@@ -111,7 +111,7 @@ TEST(KernelJudgesTest, ACheckerSeesWhatTheReferenceWroteInItsType) {
 
 TEST(KernelJudgesTest, ACheckerNeedsNoReference) {
   const ProblemPlan plan =
-      PlanOf(**Make({{"reference { source: \"right.py\" entry: \"right\" }", ""}}));
+      PlanOf(**MakeJudged({{"reference { source: \"right.py\" entry: \"right\" }", ""}}));
   EXPECT_THAT(plan.host_reference.entries, IsEmpty());
   EXPECT_EQ(plan.checker.steps.size(), 1u);
 }
@@ -138,7 +138,7 @@ TEST(KernelJudgesTest, MistakesAreNamed) {
       {"entry: \"sort\"", "language: NUMPY entry: \"sort\"", "only a reference can be in NumPy"},
   };
   for (const auto& c : kCases) {
-    EXPECT_THAT(std::string(Make({{c.from, c.to}}).status().message()), HasSubstr(c.message));
+    EXPECT_THAT(std::string(MakeJudged({{c.from, c.to}}).status().message()), HasSubstr(c.message));
   }
 }
 

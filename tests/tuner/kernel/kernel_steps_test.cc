@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "server/wire/spec.h"
+#include "tests/tuner/kernel/problems.h"
 #include "tests/tuner/test_kernel.h"
 #include "tuner/kernel/kernel.h"
 
@@ -23,18 +24,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-TargetTraits Traits(const std::string& target) { return TargetTraitsFor(target).value(); }
-
-Problem MakeProblem(const Kernel& kernel, const std::map<std::string, int64_t>& dims,
-                    const std::string& dtype, const std::string& target) {
-  return kernel.MakeProblem(dims, dtype, target).value();
-}
-
-template <typename T>
-const T& Arg(const std::vector<ArgPlan>& args, size_t i) {
-  return std::get<T>(args.at(i));
-}
 
 constexpr char kSteps[] = R"spec(steps {
   name: "first" entry: "fill_scratch" args: ["x", "part", "n"] zero: "part"

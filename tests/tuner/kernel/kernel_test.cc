@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "server/wire/spec.h"
+#include "tests/tuner/kernel/problems.h"
 #include "tests/tuner/test_kernel.h"
 
 namespace tune {
@@ -22,18 +23,6 @@ std::shared_ptr<const Kernel> TestKernel() {
   auto kernel = server::ReadKernel("scale.textproto", TestSpecText(), TestFiles());
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   return *kernel;
-}
-
-TargetTraits Traits(const std::string& target) { return TargetTraitsFor(target).value(); }
-
-Problem MakeProblem(const Kernel& kernel, const std::map<std::string, int64_t>& dims,
-                    const std::string& dtype, const std::string& target) {
-  return kernel.MakeProblem(dims, dtype, target).value();
-}
-
-template <typename T>
-const T& Arg(const std::vector<ArgPlan>& args, size_t i) {
-  return std::get<T>(args.at(i));
 }
 
 TEST(TargetTraitsFor, KnowsTargets) {

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr char kSpec[] = R"spec(name: "scale"
+constexpr char kTritonSpec[] = R"spec(name: "scale"
 language: TRITON
 source: "scale.py"
 headers: "parts.py"
@@ -41,9 +41,9 @@ reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block
 
 using Changes = std::map<std::string, std::string>;
 
-absl::StatusOr<std::shared_ptr<const Kernel>> Make(const Changes& changes = {}) {
+absl::StatusOr<std::shared_ptr<const Kernel>> MakeScale(const Changes& changes = {}) {
   return server::ReadKernel(
-      "scale.textproto", absl::StrReplaceAll(kSpec, changes),
+      "scale.textproto", absl::StrReplaceAll(kTritonSpec, changes),
       {{"scale.py", "python with a KIND"}, {"parts.py", "more"}, {"scale.cu", "c++"}});
 }
 
@@ -55,7 +55,7 @@ ProgramPlan PlanFor(const Kernel& kernel, int64_t n, const std::string& target =
 }
 
 TEST(KernelTritonTest, ParamsAreConstantsAndOptions) {
-  const auto kernel = Make();
+  const auto kernel = MakeScale();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const ProgramPlan program = PlanFor(**kernel, 4096);
   const CompilePlan& plan = program.compile;
@@ -75,15 +75,15 @@ TEST(KernelTritonTest, ParamsAreConstantsAndOptions) {
 
 // Each is compiled for the args that it takes.
 TEST(KernelTritonTest, StepsAreUnitsOfTheirOwn) {
-  const auto kernel =
-      Make({{"entry: \"scale\"\n", ""},
-            {"launch { grid: \"ceil_div(n, BLOCK)\" }\n",
-             "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
-             "launch { grid: \"n // BLOCK\" } }\n"
-             "steps { entry: \"again\" args: [\"y\"] source: \"parts.py\" launch { grid: \"2\" "
-             "programmatic_dependent_launch: true } }\n"
-             "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
-             "launch { grid: \"4\" cooperative: true } }\n"}});
+  const auto kernel = MakeScale(
+      {{"entry: \"scale\"\n", ""},
+       {"launch { grid: \"ceil_div(n, BLOCK)\" }\n",
+        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
+        "launch { grid: \"n // BLOCK\" } }\n"
+        "steps { entry: \"again\" args: [\"y\"] source: \"parts.py\" launch { grid: \"2\" "
+        "programmatic_dependent_launch: true } }\n"
+        "steps { entry: \"scale\" args: [\"x\", \"y\", \"n\"] "
+        "launch { grid: \"4\" cooperative: true } }\n"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const ProgramPlan program = PlanFor(**kernel, 4096);
   EXPECT_EQ(program.compile.arguments.size(), 3u);
@@ -100,7 +100,7 @@ TEST(KernelTritonTest, StepsAreUnitsOfTheirOwn) {
 TEST(KernelTritonTest, ADescriptorHasTheBlockOfTheConfig) {
   const Changes changes = {
       {"role: ROLE_INPUT }", "role: ROLE_INPUT tensor_descriptor { block_shape: \"BLOCK\" } }"}};
-  const auto kernel = Make(changes);
+  const auto kernel = MakeScale(changes);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const ProgramPlan program = PlanFor(**kernel, 4096);
   EXPECT_EQ(program.compile.arguments[0], (ArgumentHint{"x", "tensordesc<bf16[256]>"}));
@@ -109,21 +109,22 @@ TEST(KernelTritonTest, ADescriptorHasTheBlockOfTheConfig) {
   Changes odd = changes;
   odd["\"[256, 1024]\" default_value: \"256\""] = "\"[768]\" default_value: \"768\"";
   const TargetTraits traits = TargetTraitsFor("sm_90a").value();
-  const Problem problem = (*Make(odd))->MakeProblem({}, "", "sm_90a").value();
-  const Config config = (*Make(odd))->DefaultConfig(problem, traits).value();
-  EXPECT_THAT(std::string((*Make(odd))->PlanProgram(problem, traits, config).status().message()),
-              HasSubstr("768 is no power of two"));
+  const Problem problem = (*MakeScale(odd))->MakeProblem({}, "", "sm_90a").value();
+  const Config config = (*MakeScale(odd))->DefaultConfig(problem, traits).value();
+  EXPECT_THAT(
+      std::string((*MakeScale(odd))->PlanProgram(problem, traits, config).status().message()),
+      HasSubstr("768 is no power of two"));
 }
 
 TEST(KernelTritonTest, HintsFollowFromValues) {
-  const auto kernel = Make();
+  const auto kernel = MakeScale();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   EXPECT_EQ(PlanFor(**kernel, 100).compile.arguments[2], (ArgumentHint{"n", "i32", 1}));
   EXPECT_EQ(PlanFor(**kernel, 1).compile.arguments[2], (ArgumentHint{"n", "i32", 1, true}));
 }
 
 TEST(KernelTritonTest, TheReferenceIsOfAnotherLanguage) {
-  const auto kernel = Make();
+  const auto kernel = MakeScale();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem = (*kernel)->MakeProblem({}, "", "sm_90a").value();
   const ProblemPlan plan =
@@ -136,9 +137,10 @@ TEST(KernelTritonTest, TheReferenceIsOfAnotherLanguage) {
 }
 
 TEST(KernelTritonTest, ATypeOrAnEmptyTextIsADefine) {
-  const auto kernel = Make({{"defines { name: \"HALF\" value: \"n / 2 > 4\" }",
-                             "defines { name: \"HALF\" value: \"'tl.bfloat16' if dtype == 'bf16' "
-                             "else ''\" }"}});
+  const auto kernel =
+      MakeScale({{"defines { name: \"HALF\" value: \"n / 2 > 4\" }",
+                  "defines { name: \"HALF\" value: \"'tl.bfloat16' if dtype == 'bf16' "
+                  "else ''\" }"}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const auto half = [&](const std::string& dtype) {
     const TargetTraits traits = TargetTraitsFor("sm_90a").value();
@@ -184,7 +186,7 @@ reference { source: "scale.cu" entry: "scale_reference" launch { grid: "1" block
 
 // The kernel itself at its default config, for what nobody has written a second time.
 TEST(KernelTritonTest, AReferenceInTritonHasOutputsAsTheyAre) {
-  const auto kernel = Make(
+  const auto kernel = MakeScale(
       {{"source: \"scale.cu\" entry: \"scale_reference\" launch { grid: \"1\" block: \"128\" }",
         "entry: \"scale\" launch { grid: \"ceil_div(n, BLOCK)\" }"},
        {"dtype: \"f32\" shape: \"n\" role: ROLE_OUTPUT",
@@ -227,14 +229,14 @@ TEST(KernelTritonTest, RefusesFieldsThatTritonDecides) {
       {{{"dtypes:", "nvrtc_options: \"-lineinfo\"\ndtypes:"}}, "without options of NVRTC"},
   };
   for (const auto& [changes, message] : cases) {
-    const absl::Status status = Make(changes).status();
+    const absl::Status status = MakeScale(changes).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   }
 }
 
 TEST(KernelTritonTest, DoesNotRunOnTheCpu) {
-  const auto kernel = Make();
+  const auto kernel = MakeScale();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   EXPECT_FALSE((*kernel)->RunsOn("cpu"));
   EXPECT_EQ(std::string((*kernel)->WhyNotOn("cpu").message()),
@@ -254,7 +256,7 @@ Artifact Compiled() {
 }
 
 TEST(FitStepsTest, TheArtifactDecidesHowAStepIsLaunched) {
-  const auto kernel = Make();
+  const auto kernel = MakeScale();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   ProgramPlan program = PlanFor(**kernel, 4096);
   const absl::Status fits = FitSteps(Compiled(), program);
@@ -274,7 +276,7 @@ TEST(FitStepsTest, TheArtifactDecidesHowAStepIsLaunched) {
 }
 
 TEST(FitStepsTest, RefusesAnArtifactWhoseParametersDoNotFit) {
-  const auto kernel = Make();
+  const auto kernel = MakeScale();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   Artifact artifact = Compiled();
   artifact.entries[0].parameters->at(0).name = "z";

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-CompilePlan PlanOf(const std::string& text, const std::string& target = "cpu") {
+CompilePlan PlanOfText(const std::string& text, const std::string& target = "cpu") {
   CompilePlan plan;
   plan.target = target;
   plan.source_name = "k.cu";
@@ -29,7 +29,7 @@ CompilePlan PlanOf(const std::string& text, const std::string& target = "cpu") {
 }
 
 TEST(SourceFunctions, FindsDeclarationsAndNoCalls) {
-  const CompilePlan plan = PlanOf(R"(
+  const CompilePlan plan = PlanOfText(R"(
 #define KERNEL extern "C" __global__
 template <int N = 2, class T = float>
 __device__ T Twice(T x) { return k(x) * Twice<N>(x); }
@@ -62,14 +62,14 @@ KERNEL void late(void);
 }
 
 TEST(SourceFunctions, SaysWhyAnEntryIsNoKernel) {
-  EXPECT_EQ(WhyNoKernel(PlanOf("\nextern \"C\" __device__ void k(int* x) {}\n"
-                               "__global__ void other() {}\n")),
+  EXPECT_EQ(WhyNoKernel(PlanOfText("\nextern \"C\" __device__ void k(int* x) {}\n"
+                                   "__global__ void other() {}\n")),
             "k.cu:2: 'k' is no kernel: it is not __global__; it has: other");
-  EXPECT_EQ(WhyNoKernel(PlanOf("extern \"C\" __global__ void k(int* x);\n")),
+  EXPECT_EQ(WhyNoKernel(PlanOfText("extern \"C\" __global__ void k(int* x);\n")),
             "k.cu:1: kernel 'k' is only declared: none of the kernel's files has its body");
-  EXPECT_EQ(WhyNoKernel(PlanOf("__device__ int kk() { return 1; }\n")),
+  EXPECT_EQ(WhyNoKernel(PlanOfText("__device__ int kk() { return 1; }\n")),
             "k.cu: the source has no kernel 'k'; it has no kernel");
-  CompilePlan header = PlanOf("#include \"body.h\"\n__global__ void k(int* x);\n");
+  CompilePlan header = PlanOfText("#include \"body.h\"\n__global__ void k(int* x);\n");
   header.headers = {{"body.h", "__global__ void k(int* x) {}\n"}};
   EXPECT_EQ(WhyNoKernel(header), "");
 }
@@ -84,16 +84,16 @@ TEST(SourceFunctions, SaysNothingWhereTheTextCannotTell) {
         "#define ATTRIBUTES __global__ __launch_bounds__(BLOCK)\nATTRIBUTES void k(int* x) {}\n",
         "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\n__global__ void k(int* x) {}\n",
         "/* a comment that does not end\n"}) {
-    EXPECT_EQ(WhyNoKernel(PlanOf(text)), "") << text;
+    EXPECT_EQ(WhyNoKernel(PlanOfText(text)), "") << text;
   }
-  CompilePlan by_spec = PlanOf("ENTRY void k(int* x) {}\n");
+  CompilePlan by_spec = PlanOfText("ENTRY void k(int* x) {}\n");
   by_spec.defines.emplace_back("ENTRY", "__global__");
   EXPECT_EQ(WhyNoKernel(by_spec), "");
 }
 
 std::vector<std::string> Redefined(const std::string& text, const std::string& target = "cpu") {
   std::vector<std::string> found;
-  for (const Redefinition& each : FindRedefinitions(PlanOf(text, target))) {
+  for (const Redefinition& each : FindRedefinitions(PlanOfText(text, target))) {
     found.push_back(each.file + ":" + std::to_string(each.line) + " " + each.macro +
                     (each.certain ? "" : "?") + (each.only_undefined ? " undefined" : ""));
   }
@@ -111,7 +111,7 @@ TEST(SourceMacros, FindsWhatHidesTheSpecsValue) {
   EXPECT_THAT(Redefined("#ifdef TUNE_CPU\n#define BLOCK 8\n#endif\n"), ElementsAre("k.cu:2 BLOCK"));
   EXPECT_THAT(Redefined("#ifdef OTHER\n#else\n#define DTYPE int\n#endif\n"),
               ElementsAre("k.cu:3 DTYPE?"));
-  CompilePlan plan = PlanOf("#include \"h.h\"\n");
+  CompilePlan plan = PlanOfText("#include \"h.h\"\n");
   plan.headers = {{"h.h", "#ifndef H_H\n#define H_H\n#define BLOCK(x) x\n#endif\n"}};
   const std::vector<Redefinition> found = FindRedefinitions(plan);
   ASSERT_EQ(found.size(), 1u);
@@ -147,32 +147,33 @@ TEST(Parameters, MatchingParametersGiveNoMessage) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput),
                                      Scalar("n", DType::kI32)};
-  EXPECT_EQ(WhyNot(PlanOf(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}}), "");
-  EXPECT_EQ(WhyNot(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".ptr"}, {4, ".u32"}}), "");
-  EXPECT_EQ(WhyOrderIsDoubtful(PlanOf(kText), "k", args), "");
+  EXPECT_EQ(WhyNot(PlanOfText(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
+            "");
+  EXPECT_EQ(WhyNot(PlanOfText(kText), "k", args, {{8, ".u64"}, {8, ".ptr"}, {4, ".u32"}}), "");
+  EXPECT_EQ(WhyOrderIsDoubtful(PlanOfText(kText), "k", args), "");
 }
 
 TEST(Parameters, ATypeThatDoesNotFitIsNamedWithTheSourcesWords) {
   const std::vector<ArgPlan> args = {Scalar("n", DType::kI32), Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput)};
   const std::string why =
-      WhyNot(PlanOf(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}});
+      WhyNot(PlanOfText(kText), "k", args, {{8, "const float*"}, {8, "float*"}, {4, "int"}});
   EXPECT_EQ(
       why,
       "k.cu:2: arg 1 'n' is a scalar i32 in the spec; parameter 1 of 'k' is 'const float* x'; "
       "parameter 3 is called 'n'\n"
       "k.cu:2: arg 3 'out' is a buffer of f32 (an output) in the spec; parameter 3 of 'k' is "
       "'int n'; parameter 2 is called 'out'");
-  EXPECT_THAT(WhyNot(PlanOf(kText), "k", args, {{8, ".u64"}, {8, ".u64"}, {4, ".u32"}}),
+  EXPECT_THAT(WhyNot(PlanOfText(kText), "k", args, {{8, ".u64"}, {8, ".u64"}, {4, ".u32"}}),
               HasSubstr("arg 1 'n' is a scalar i32 in the spec"));
 }
 
 TEST(Parameters, ADifferentCountIsAnError) {
-  EXPECT_EQ(WhyNot(PlanOf(kText), "k", {Buffer("x", DType::kF32)},
+  EXPECT_EQ(WhyNot(PlanOfText(kText), "k", {Buffer("x", DType::kF32)},
                    {{8, "const float*"}, {8, "float*"}, {4, "int"}}),
             "k.cu:2: 'k' takes 3 parameters; the spec has 1 args: no arg is left for parameter 2, "
             "'float* out'");
-  EXPECT_THAT(WhyNot(PlanOf("__global__ void k(float* x) {}"), "k",
+  EXPECT_THAT(WhyNot(PlanOfText("__global__ void k(float* x) {}"), "k",
                      {Buffer("x", DType::kF32), Scalar("n", DType::kI32)}, {{8, ".u64"}}),
               HasSubstr("no parameter is left for arg 2 'n'"));
 }
@@ -223,14 +224,14 @@ TEST(Parameters, TypesFitAsKernelsUseThem) {
       {TensorMapPlan{.name = "m"}, {8, ".u64"}, false},
   };
   for (const TypeCase& c : cases) {
-    const std::string why = WhyNot(PlanOf(kText), "k", {c.arg}, {c.parameter});
+    const std::string why = WhyNot(PlanOfText(kText), "k", {c.arg}, {c.parameter});
     EXPECT_EQ(why.empty(), c.fits) << c.parameter.type << ": " << why;
   }
 }
 
 TEST(Parameters, AnOutputMayBeConstOnlyInOneOfSeveralEntries) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32, Role::kOutput)};
-  const CompilePlan plan = PlanOf(kText);
+  const CompilePlan plan = PlanOfText(kText);
   EXPECT_THAT(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}, /*alone=*/true),
               HasSubstr("it is const, and the spec has the kernel write to it"));
   EXPECT_EQ(WhyArgsDoNotFit(plan, "k", args, {{8, "const float*"}}, /*alone=*/false), "");
@@ -241,10 +242,10 @@ TEST(Parameters, ASwappedOrderOfEqualTypesIsDoubted) {
   const std::vector<ArgPlan> args = {Buffer("x", DType::kF32),
                                      Buffer("out", DType::kF32, Role::kOutput),
                                      Scalar("n", DType::kI32)};
-  EXPECT_EQ(WhyOrderIsDoubtful(PlanOf(text), "k", args),
+  EXPECT_EQ(WhyOrderIsDoubtful(PlanOfText(text), "k", args),
             "k.cu:1: the order may be wrong: arg 1 'x' of the spec goes to parameter 1 of 'k', "
             "which is 'float* out'; parameter 2 is called 'x'");
-  const CompilePlan other = PlanOf("__global__ void k(float* a, float* b, int c) {}\n");
+  const CompilePlan other = PlanOfText("__global__ void k(float* a, float* b, int c) {}\n");
   EXPECT_EQ(WhyOrderIsDoubtful(other, "k", args), "");
 }
 

@@ -20,7 +20,7 @@ SpaceParam Numbers(const std::string& name, int64_t first, int64_t last) {
   return param;
 }
 
-SpaceConstraint Constraint(const std::string& text) {
+SpaceConstraint ConstraintOf(const std::string& text) {
   return {Expression::Parse(text).value(), absl::StrCat("'", text, "'")};
 }
 
@@ -39,7 +39,7 @@ TEST(LargeSpace, IsCountedExactlyWhereAssignmentsGoOnAlike) {
     definition.params.push_back(Numbers(absl::StrCat("P", i), 0, 9));
     absl::StrAppend(&sum, " + P", i);
   }
-  definition.constraints.push_back(Constraint(absl::StrCat(sum, " == 30")));
+  definition.constraints.push_back(ConstraintOf(absl::StrCat(sum, " == 30")));
   const Space space = Space::Build(definition).value();
   // By inclusion and exclusion over the numbers that are 10 or more.
   const uint64_t expected =
@@ -61,7 +61,7 @@ TEST(LargeSpace, IsCountedExactlyWhereAssignmentsGoOnAlike) {
 TEST(LargeSpace, SamplesEveryConfigAlikeOften) {
   const Space space =
       Space::Build({.params = {Numbers("A", 1, 8), Numbers("B", 1, 8), Numbers("C", 1, 3)},
-                    .constraints = {Constraint("A % B == 0")}})
+                    .constraints = {ConstraintOf("A % B == 0")}})
           .value();
   ASSERT_EQ(space.size(), 20 * 3);
   std::mt19937_64 random(7);
@@ -82,8 +82,8 @@ SpaceDefinition Scrambled(int64_t modulus = 1000003, const std::string& conditio
     definition.params.push_back(Numbers(absl::StrCat("P", i), 1, 16));
     mixed = absl::StrCat("(", mixed, " * 40503 + P", i, " * 7919) % ", modulus);
   }
-  definition.constraints.push_back(Constraint(absl::StrCat(mixed, " ", condition)));
-  definition.constraints.push_back(Constraint("P0 % 2 == 0"));
+  definition.constraints.push_back(ConstraintOf(absl::StrCat(mixed, " ", condition)));
+  definition.constraints.push_back(ConstraintOf("P0 % 2 == 0"));
   return definition;
 }
 
@@ -129,11 +129,11 @@ TEST(LargeSpace, IsNotFoundWithASmallEffort) {
   const SpaceEffort small = {.size = SpaceEffort::Size::kSmall};
   EXPECT_TRUE(absl::IsAborted(Space::Build(Scrambled(), small).status()));
   const SpaceDefinition few = {.params = {Numbers("A", 1, 8), Numbers("B", 1, 8)},
-                               .constraints = {Constraint("A % B == 0")}};
+                               .constraints = {ConstraintOf("A % B == 0")}};
   EXPECT_EQ(Space::Build(few, small)->size(), 20u);
   // Why nothing is left may take long to find out.
   const SpaceDefinition none = {.params = {Numbers("A", 1, 8)},
-                                .constraints = {Constraint("A > 8")}};
+                                .constraints = {ConstraintOf("A > 8")}};
   EXPECT_TRUE(absl::IsAborted(Space::Build(none, small).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(Space::Build(none).status()));
 }
@@ -144,7 +144,7 @@ SpaceDefinition Wide(int params, int64_t values, const std::string& constraint) 
   for (int i = 0; i < params; ++i) {
     definition.params.push_back(Numbers(absl::StrCat("P", i), 1, values));
   }
-  definition.constraints.push_back(Constraint(constraint));
+  definition.constraints.push_back(ConstraintOf(constraint));
   return definition;
 }
 

@@ -23,11 +23,11 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 Config ConfigOf(int64_t x) { return {.entries = {{"X", x}}}; }
-int64_t X(const Config& config) { return std::get<int64_t>(config.entries[0].second); }
+int64_t XOf(const Config& config) { return std::get<int64_t>(config.entries[0].second); }
 
 std::vector<int64_t> Xs(const std::vector<Trial>& trials) {
   std::vector<int64_t> xs;
-  for (const Trial& trial : trials) xs.push_back(X(trial.config));
+  for (const Trial& trial : trials) xs.push_back(XOf(trial.config));
   return xs;
 }
 
@@ -55,8 +55,8 @@ class ScriptedEvaluator : public Evaluator {
     rounds_.emplace_back();
     std::vector<Trial> trials;
     for (const Config& config : configs) {
-      rounds_.back().push_back(X(config));
-      trials.push_back(measure_(X(config), static_cast<int>(rounds_.size()) - 1));
+      rounds_.back().push_back(XOf(config));
+      trials.push_back(measure_(XOf(config), static_cast<int>(rounds_.size()) - 1));
     }
     absl::SleepFor(round_takes_);
     return trials;
@@ -261,7 +261,7 @@ TEST(NameWinner, PairsTheRounds) {
             finals.trials[1].measurement.latency_ns_low)
       << "their intervals overlap";
   const Winner winner = NameWinner(finals, {}).value();
-  EXPECT_EQ(X(winner.best.config), 0);
+  EXPECT_EQ(XOf(winner.best.config), 0);
   EXPECT_TRUE(winner.ties.empty());
 }
 
@@ -274,7 +274,7 @@ TEST(NameWinner, BreaksTiesByResourcesThenText) {
   finals.trials[1].resources.static_shared_bytes = 16;
   for (int order = 0; order < 2; ++order) {
     const Winner winner = NameWinner(finals, {}).value();
-    EXPECT_EQ(X(winner.best.config), 3);
+    EXPECT_EQ(XOf(winner.best.config), 3);
     EXPECT_THAT(Xs(winner.ties), ElementsAre(4, 2, 1));
     EXPECT_FALSE(winner.default_trial.has_value());
     std::reverse(finals.trials.begin(), finals.trials.end());
@@ -284,7 +284,7 @@ TEST(NameWinner, BreaksTiesByResourcesThenText) {
 TEST(NameWinner, TwoRoundsNameNoTies) {
   const Finals finals = FinalsOf({{0, {71, 68}}, {1, {189, 182}}, {2, {72, 74}}});
   const Winner winner = NameWinner(finals, ConfigOf(1)).value();
-  EXPECT_EQ(X(winner.best.config), 0);
+  EXPECT_EQ(XOf(winner.best.config), 0);
   EXPECT_TRUE(winner.ties.empty());
   const OverDefault over = StandToDefault(winner.best, &*winner.default_trial, 2, false);
   EXPECT_EQ(over.standing, DefaultStanding::kUndecided);
@@ -332,10 +332,10 @@ TEST(NameWinner, ATieThatIsSlowerThanTheDefaultDoesNotWin) {
   const std::vector<double> a = {1000, 1002, 998, 1001, 999};
   const std::vector<double> b = {1001, 1000, 1003, 1000, 1002};
   const Finals finals = FinalsOf({{1, a}, {2, b}}, {{1, 64}, {2, 32}});
-  EXPECT_EQ(X(NameWinner(finals, {})->best.config), 2);
+  EXPECT_EQ(XOf(NameWinner(finals, {})->best.config), 2);
   const Winner winner = NameWinner(finals, ConfigOf(1)).value();
-  EXPECT_EQ(X(winner.best.config), 1) << "the default itself, though it has more registers";
-  EXPECT_EQ(X(winner.default_trial->config), 1);
+  EXPECT_EQ(XOf(winner.best.config), 1) << "the default itself, though it has more registers";
+  EXPECT_EQ(XOf(winner.default_trial->config), 1);
   EXPECT_THAT(Xs(winner.ties), ElementsAre(2));
 }
 
@@ -347,7 +347,7 @@ TEST(NameWinner, AConfigAboveTheRoofDoesNotWin) {
   evaluator.roof_ns_ = 500;
   const Finals finals = MeasureFinals(Search(3), ConfigOf(0), {}, evaluator).value();
   const Winner winner = NameWinner(finals, ConfigOf(0)).value();
-  EXPECT_EQ(X(winner.best.config), 1);
+  EXPECT_EQ(XOf(winner.best.config), 1);
   EXPECT_FALSE(winner.default_trial.has_value());
   evaluator.roof_ns_ = 1e9;
   EXPECT_EQ(NameWinner(*MeasureFinals(Search(3), {}, {}, evaluator), {}).status(),
@@ -406,7 +406,7 @@ struct NoisyDevice {
     for (const Trial& trial : trials) {
       if (trial.measurement.latency_ns_median > search_best_ns) continue;
       search_best_ns = trial.measurement.latency_ns_median;
-      search_best = X(trial.config);
+      search_best = XOf(trial.config);
     }
     double round_drift = 1;
     int last = -1;
@@ -441,7 +441,7 @@ Bias FiftySearches(const std::function<double(int64_t)>& truth_ns) {
       least_ns = std::min(least_ns, device.truth_ns[x]);
     }
     const Winner winner = device.Sweep();
-    const double true_ns = device.truth_ns.at(X(winner.best.config));
+    const double true_ns = device.truth_ns.at(XOf(winner.best.config));
     const double reported_ns = winner.best.measurement.latency_ns_median;
     EXPECT_LE(reported_ns, winner.default_trial->measurement.latency_ns_median) << seed;
     bias.winner += (reported_ns / true_ns - 1) / 50;

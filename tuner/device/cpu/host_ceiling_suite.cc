@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/device/cpu/host_ceiling_suite.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,18 +16,10 @@
 namespace tune::cpu {
 namespace {
 
-constexpr int kRuns = 16;
 constexpr int64_t kBytesPerRun = 32 << 20;  // read by each thread, from its cache
 constexpr int64_t kArrayBytesMin = 64 << 20;
 constexpr int64_t kArrayBytesMax = 256 << 20;
-constexpr int64_t kGrainWords = 4096;
 constexpr int64_t kWordsMultiple = 8;
-
-double ThreadNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
 
 Ceiling Measured(const char* name, double value, CeilingKind kind, std::string probe) {
   return {.name = name,

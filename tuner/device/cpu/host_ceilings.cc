@@ -16,8 +16,6 @@
 namespace tune::cpu {
 namespace {
 
-// Many short runs, of which the best counts: some of them run undisturbed.
-constexpr int kRuns = 16;
 constexpr int kChains = 12;
 constexpr int64_t kSteps = 512 << 10;
 constexpr int kPasses = 6;
@@ -25,7 +23,6 @@ constexpr int kPassesMore = 12;  // where what was measured cannot be
 constexpr int kPartsPerPass = 4;
 constexpr int64_t kCopyBytesMin = 128 << 20;  // of each of the two buffers
 constexpr int64_t kCopyBytesMax = 512 << 20;
-constexpr int64_t kGrainWords = 4096;
 
 // Twelve independent chains of multiply-adds: one takes four cycles, and two can begin in each.
 // Every value tends to a fixed point, so none overflows or falls among the slow subnormal numbers.
@@ -88,13 +85,6 @@ TUNE_CHAINS(ChainsF64, double, 16, w, )
 
 std::vector<Arithmetic> UsableArithmetic() { return {{ChainsF32, ChainsF64, 16}}; }
 #endif
-
-// CPU time of the calling thread, which excludes whatever else ran on its processor.
-double ThreadNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
 
 // The rate of all threads together, in operations per second.
 double FlopsPerSecond(Launcher& launcher, Chains chains, int64_t lanes) {
@@ -196,6 +186,12 @@ absl::StatusOr<std::vector<Ceiling>> MeasureMemory(Launcher& launcher, int64_t c
 }
 
 }  // namespace
+
+double ThreadNs() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
 
 uint64_t ReadWords(const uint64_t* data, int64_t count) {
   // A width that every processor has. Sums that depended on each other would wait for each load.

@@ -32,7 +32,7 @@ namespace tune::cpu {
 namespace {
 
 // A GPU has 48 KiB of static shared memory: nothing that counts within it gets past a zone.
-constexpr size_t kZoneBytes = 65536;
+constexpr size_t kStaticZoneBytes = 65536;
 // Multiples of this leave arrays where they would lie in a page, so that they share cache sets as
 // they do without zones.
 constexpr size_t kZoneUnit = 4096;
@@ -104,7 +104,7 @@ std::string AddSharedGuards(absl::string_view assembly) {
   const std::vector<Variable> variables = FindVariables(lines);
   if (variables.empty()) return std::string(assembly);
   const size_t fair = kZonesBytesMax / (2 * variables.size()) / kZoneUnit * kZoneUnit;
-  const size_t bytes = std::clamp(fair, kZoneUnit, kZoneBytes);
+  const size_t bytes = std::clamp(fair, kZoneUnit, kStaticZoneBytes);
   std::string text;
   size_t copied = 0;  // lines
   const auto copy_until = [&](size_t end) {

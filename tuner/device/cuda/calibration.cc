@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRoundsShort = 64;
 constexpr int kRoundsLong = 192;
-constexpr int kPassesMax = 16;
+constexpr int kCalibrationPassesMax = 16;
 constexpr double kMemoryTolerance = 0.02;
 constexpr size_t kColdBytes[] = {size_t{4} << 20, size_t{64} << 20};
 
@@ -76,7 +76,8 @@ class Calibrator {
     std::vector<std::string> metrics;
     for (const MetricTerm& term : group.terms) metrics.push_back(term.metric);
     if (metrics.empty()) return absl::NotFoundError("the chip has no counter for it");
-    ASSIGN_OR_RETURN(CounterConfig config, profiler_.host().Configure(metrics, kPassesMax));
+    ASSIGN_OR_RETURN(CounterConfig config,
+                     profiler_.host().Configure(metrics, kCalibrationPassesMax));
     ASSIGN_OR_RETURN(std::vector<CounterReading> readings,
                      profiler_.ReadSeveral(config, work, /*readings=*/1));
     const Quantities quantities = QuantitiesOf({group}, readings);

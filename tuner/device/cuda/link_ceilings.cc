@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tuner/device/cuda/graph_clock.h"
+#include "tuner/statistics/median.h"
 
 namespace tune::cuda {
 namespace {
@@ -18,12 +19,6 @@ constexpr size_t kLinkBytesMax = size_t{256} << 20;
 constexpr int kLinkRepeats = 4;
 constexpr int kLaunches = 64;
 constexpr int kGraphRepeats = 9;
-
-double MedianOf(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 Ceiling LaunchCeiling(const char* name, double ns, const char* probe) {
   return {.name = name,

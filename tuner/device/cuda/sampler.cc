@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "tuner/statistics/median.h"
 
 namespace tune::cuda {
 namespace {
@@ -22,12 +23,6 @@ constexpr double kCrossCheckNsMin = 100e3;
 constexpr double kCrossCheckSamplesMin = 5;
 constexpr double kDisagreementMax = 0.05;
 constexpr int kNoEvent = -1;
-
-double MedianOf(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 

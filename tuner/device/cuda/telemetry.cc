@@ -33,7 +33,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count
 namespace tune::cuda {
 namespace {
 
-constexpr int kSuccess = 0;      // NVML_SUCCESS
+constexpr int kNvmlSuccess = 0;  // NVML_SUCCESS
 constexpr int kTooSmall = 7;     // NVML_ERROR_INSUFFICIENT_SIZE
 constexpr int kClockSm = 1;      // NVML_CLOCK_SM
 constexpr int kClockMemory = 2;  // NVML_CLOCK_MEM
@@ -63,13 +63,14 @@ std::unique_ptr<TelemetrySource> TelemetrySource::Open(const std::string& pci_bu
   absl::StatusOr<void*> library = OpenLibrary({"libnvidia-ml.so.1"}, {}, "");
   if (!library.ok()) return source;
   auto api = std::make_unique<NvmlApi>();
-  if (!FindAll(*library, "", *api).ok() || api->nvmlInit_v2() != kSuccess) return source;
+  if (!FindAll(*library, "", *api).ok() || api->nvmlInit_v2() != kNvmlSuccess) return source;
   char version[96] = {};
-  if (api->nvmlSystemGetDriverVersion(version, sizeof(version)) == kSuccess) {
+  if (api->nvmlSystemGetDriverVersion(version, sizeof(version)) == kNvmlSuccess) {
     source->driver_version_ = version;
   }
   nvmlDevice_t device = nullptr;
-  if (api->nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id.c_str(), &device) != kSuccess) return source;
+  if (api->nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id.c_str(), &device) != kNvmlSuccess)
+    return source;
   source->device_ = device;
   source->nvml_ = std::move(api);
   return source;
@@ -81,22 +82,23 @@ Telemetry TelemetrySource::Read() {
   auto* device = static_cast<nvmlDevice_t>(device_);
   Telemetry now;
   unsigned value = 0;
-  if (nvml_->nvmlDeviceGetClockInfo(device, kClockSm, &value) == kSuccess) now.sm_clock_mhz = value;
-  if (nvml_->nvmlDeviceGetClockInfo(device, kClockMemory, &value) == kSuccess) {
+  if (nvml_->nvmlDeviceGetClockInfo(device, kClockSm, &value) == kNvmlSuccess)
+    now.sm_clock_mhz = value;
+  if (nvml_->nvmlDeviceGetClockInfo(device, kClockMemory, &value) == kNvmlSuccess) {
     now.memory_clock_mhz = value;
   }
-  if (nvml_->nvmlDeviceGetPowerUsage(device, &value) == kSuccess) now.power_mw = value;
-  if (nvml_->nvmlDeviceGetTemperature(device, kSensorGpu, &value) == kSuccess) {
+  if (nvml_->nvmlDeviceGetPowerUsage(device, &value) == kNvmlSuccess) now.power_mw = value;
+  if (nvml_->nvmlDeviceGetTemperature(device, kSensorGpu, &value) == kNvmlSuccess) {
     now.temperature_c = value;
   }
   unsigned long long reasons = 0;
-  if (nvml_->nvmlDeviceGetCurrentClocksThrottleReasons(device, &reasons) == kSuccess) {
+  if (nvml_->nvmlDeviceGetCurrentClocksThrottleReasons(device, &reasons) == kNvmlSuccess) {
     now.throttle_reasons = reasons;
   }
   // With no room for the processes NVML only counts them.
   unsigned processes = 0;
   const int counted = nvml_->nvmlDeviceGetComputeRunningProcesses_v3(device, &processes, nullptr);
-  if (counted == kSuccess || counted == kTooSmall) now.compute_processes = processes;
+  if (counted == kNvmlSuccess || counted == kTooSmall) now.compute_processes = processes;
   const auto end = std::chrono::steady_clock::now();
   next_read_ = end + (end - begin) * kReadShare;
   last_ = now;

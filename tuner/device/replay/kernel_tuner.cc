@@ -12,9 +12,9 @@
 namespace tune::replay {
 namespace {
 
-constexpr char kSchemaVersion[] = "1.0.0";
+constexpr char kCacheVersion[] = "1.0.0";
 
-absl::StatusOr<Recording> ReadHeader(const Json& json) {
+absl::StatusOr<Recording> ReadCacheHeader(const Json& json) {
   Recording header;
   header.device = TextOr(Member(json, "device_name"), "");
   header.kernel = TextOr(Member(json, "kernel_name"), "");
@@ -38,7 +38,7 @@ absl::StatusOr<Recording> ReadHeader(const Json& json) {
   return header;
 }
 
-Outcome OutcomeOf(const std::string& error) {
+Outcome OutcomeOfError(const std::string& error) {
   if (error == "InvalidConfig") return Outcome::kInvalidConfig;
   if (error == "CompilationFailedConfig") return Outcome::kCompileFailed;
   return Outcome::kLaunchFailed;  // RuntimeFailedConfig
@@ -55,7 +55,7 @@ absl::StatusOr<RecordedTrial> ReadTrial(const Json& row) {
   trial.evaluate_seconds = evaluate_ms / 1e3;
   const Json& time = Member(row, "time");
   if (time.is_string()) {
-    trial.outcome = OutcomeOf(time.get<std::string>());
+    trial.outcome = OutcomeOfError(time.get<std::string>());
   } else if (row.find("time") == row.end()) {
     return absl::InvalidArgumentError("it has no 'time'");
   } else if (const double time_ms = NumberOr(time, 0); IsLatencyMs(time_ms)) {
@@ -139,7 +139,7 @@ absl::StatusOr<Json> ParseUnclosedCache(absl::string_view text) {
 }
 
 absl::StatusOr<Recording> ReadKernelTunerCache(const Json& json, const Definition* definition) {
-  ASSIGN_OR_RETURN(Recording header, ReadHeader(json));
+  ASSIGN_OR_RETURN(Recording header, ReadCacheHeader(json));
   if (definition != nullptr) RETURN_IF_ERROR(Apply(*definition, header));
   RecordingBuilder builder(std::move(header));
   const Json& keys = Member(json, "tune_params_keys");
@@ -167,7 +167,7 @@ std::string WriteKernelTunerCache(const Recording& recording) {
     for (const Value& value : param.values) values.push_back(ToJson(value));
   }
   std::string text =
-      absl::StrCat("{\"schema_version\": \"", kSchemaVersion,
+      absl::StrCat("{\"schema_version\": \"", kCacheVersion,
                    "\",\n\"device_name\": ", Json(recording.device).dump(),
                    ",\n\"kernel_name\": ", Json(recording.kernel).dump(),
                    ",\n\"problem_size\": ", Json(recording.problem).dump(),

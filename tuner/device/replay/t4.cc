@@ -15,7 +15,7 @@
 namespace tune::replay {
 namespace {
 
-constexpr char kSchemaVersion[] = "1.0.0";
+constexpr char kT4Version[] = "1.0.0";
 
 // Milliseconds in a unit; 0 for one that is no time.
 double MsPer(const std::string& unit) {
@@ -45,7 +45,7 @@ double FileMs(const Json& json) {
   return 1;
 }
 
-Outcome OutcomeOf(const std::string& invalidity) {
+Outcome OutcomeOfInvalidity(const std::string& invalidity) {
   if (invalidity == "correct") return Outcome::kOk;
   if (invalidity == "timeout") return Outcome::kTimedOut;
   if (invalidity == "compile") return Outcome::kCompileFailed;
@@ -124,7 +124,7 @@ absl::StatusOr<RecordedTrial> ReadTrial(const Json& result, double file_ms) {
   const double launches_ms =
       Member(times, "benchmark").is_number() ? 0 : Sum(runtimes) * runtimes_ms;
   trial.evaluate_seconds = (evaluate * file_ms + launches_ms) / 1e3;
-  trial.outcome = OutcomeOf(TextOr(Member(result, "invalidity"), ""));
+  trial.outcome = OutcomeOfInvalidity(TextOr(Member(result, "invalidity"), ""));
   if (trial.outcome != Outcome::kOk) return trial;
   const double latency_ms = LatencyMs(result, file_ms);
   if (!IsLatencyMs(latency_ms)) {
@@ -205,7 +205,7 @@ std::string WriteT4(const Recording& recording) {
                          {"device_name", recording.device},
                          {"kernel_name", recording.kernel},
                          {"problem_size", recording.problem}};
-  std::string text = absl::StrCat("{\"schema_version\": \"", kSchemaVersion,
+  std::string text = absl::StrCat("{\"schema_version\": \"", kT4Version,
                                   "\",\n\"metadata\": ", metadata.dump(), ",\n\"results\": [");
   for (size_t i = 0; i < recording.trials.size(); ++i) {
     const Config config = recording.ConfigOf(i);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBlocks = 9;
 constexpr int64_t kThreads = 256;
-constexpr int64_t kCount = kBlocks * kThreads;
+constexpr int64_t kResults = kBlocks * kThreads;
 
 class ResultsTest : public RunnerTest {
  protected:
@@ -21,12 +21,13 @@ class ResultsTest : public RunnerTest {
   void ExpectEqual(const std::string& reference, const std::string& variant,
                    int64_t shared_bytes = 0) {
     const std::string head = "(const float* x, float* y, int n) {\n";
-    const absl::Status prepared = Prepare(
-        "reference",
-        "extern \"C\" __global__ void reference" + head +
-            "  x += blockIdx.x * 256; y += blockIdx.x * 256;\n" + reference + "}\n",
-        Grid(kBlocks, 1),
-        {Buffer("x", kCount, Role::kInput), Buffer("y", kCount, Role::kOutput), Int("n", kCount)});
+    const absl::Status prepared =
+        Prepare("reference",
+                "extern \"C\" __global__ void reference" + head +
+                    "  x += blockIdx.x * 256; y += blockIdx.x * 256;\n" + reference + "}\n",
+                Grid(kBlocks, 1),
+                {Buffer("x", kResults, Role::kInput), Buffer("y", kResults, Role::kOutput),
+                 Int("n", kResults)});
     ASSERT_TRUE(prepared.ok()) << prepared;
     const RunReport report =
         Run("variant",

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr int64_t kCount = 5000;
+constexpr int64_t kElements = 5000;
 
 constexpr char kScale[] = R"(
 extern "C" __global__ void scale(const float* x, float* y, int n) {
@@ -28,9 +28,10 @@ extern "C" __global__ void scale(const float* x, float* y, int n) {
 class FaultTest : public RunnerTest {
  protected:
   void SetUp() override {
-    const absl::Status prepared = Prepare(
-        "scale", kScale, Grid(40, 128),
-        {Buffer("x", kCount, Role::kInput), Buffer("y", kCount, Role::kOutput), Int("n", kCount)});
+    const absl::Status prepared =
+        Prepare("scale", kScale, Grid(40, 128),
+                {Buffer("x", kElements, Role::kInput), Buffer("y", kElements, Role::kOutput),
+                 Int("n", kElements)});
     ASSERT_TRUE(prepared.ok()) << prepared;
   }
   // A kernel of the same signature.
@@ -191,11 +192,11 @@ extern "C" __global__ void variant(float* x, float* y, int n) {
   if (i < n) y[i] = 2.0f * x[i] + 1.0f + 0.0f * (first[n % 64] + last[n % 32]);
 })"},
                                                          {"fill<8>(float const*, float*)::tile", R"(
-template <int kCount> __device__ void fill(const float* x, float* y) {
-  __shared__ __align__(128) float tile[kCount][4];
-  for (int k = 0; k <= kCount; ++k) tile[k][threadIdx.x % 4] = *x;
+template <int kElements> __device__ void fill(const float* x, float* y) {
+  __shared__ __align__(128) float tile[kElements][4];
+  for (int k = 0; k <= kElements; ++k) tile[k][threadIdx.x % 4] = *x;
   __syncthreads();
-  *y = 2.0f * *x + 1.0f + 0.0f * tile[kCount / 2][0];
+  *y = 2.0f * *x + 1.0f + 0.0f * tile[kElements / 2][0];
 }
 extern "C" __global__ void variant(float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -220,9 +221,10 @@ extern "C" __global__ void variant(float* x, float* y, int n) {
 }
 
 TEST_F(FaultTest, AReferenceThatOverflowsSharedMemoryIsAtFault) {
-  const absl::Status prepared = Prepare(
-      "variant", WritesShared("__shared__ float tile[64];", "64 + k"), Grid(40, 128),
-      {Buffer("x", kCount, Role::kInput), Buffer("y", kCount, Role::kOutput), Int("n", kCount)});
+  const absl::Status prepared =
+      Prepare("variant", WritesShared("__shared__ float tile[64];", "64 + k"), Grid(40, 128),
+              {Buffer("x", kElements, Role::kInput), Buffer("y", kElements, Role::kOutput),
+               Int("n", kElements)});
   EXPECT_TRUE(absl::IsInvalidArgument(prepared));
   EXPECT_THAT(std::string(prepared.message()),
               HasSubstr("the reference wrote outside shared variable 'variant::tile'"));

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-CompilePlan PlanFor(const std::string& text) {
+CompilePlan TextPlan(const std::string& text) {
   CompilePlan plan;
   plan.target = "sm_80";
   plan.source_name = "kernel.cu";
@@ -27,7 +27,7 @@ CompilePlan PlanFor(const std::string& text) {
 class EscapeTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(EscapeTest, IsRefusedWithoutReadingTheFile) {
-  const CompilePlan plan = PlanFor(GetParam());
+  const CompilePlan plan = TextPlan(GetParam());
   EXPECT_EQ(CheckIncludes(plan).code(), absl::StatusCode::kInvalidArgument);
   absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler();
   ASSERT_TRUE(compiler.ok()) << compiler.status();
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "#define F \"/etc/hostname\"\n#if __has_include(F)\n#endif"));
 
 TEST(CheckIncludesTest, AcceptsOrdinarySources) {
-  const absl::Status status = CheckIncludes(PlanFor(R"(
+  const absl::Status status = CheckIncludes(TextPlan(R"(
 // Needs nothing but a header of its own; see what we #include below.
 #include <cuda_bf16.h>
 #include "tile.h"  // ours
@@ -71,7 +71,7 @@ TEST(CheckIncludesTest, AcceptsOrdinarySources) {
 }
 
 TEST(CheckIncludesTest, LooksIntoHeadersToo) {
-  CompilePlan plan = PlanFor("#include \"a.h\"");
+  CompilePlan plan = TextPlan("#include \"a.h\"");
   plan.headers = {{"a.h", "#include \"/etc/hostname\""}};
   const absl::Status status = CheckIncludes(plan);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -83,7 +83,7 @@ TEST(CheckIncludesTest, NamesReachNothingBesideTheRequest) {
   ASSERT_TRUE(compiler.ok()) << compiler.status();
   // The working directory holds this test's build files.
   absl::StatusOr<Artifact> variant = (*compiler)->Compile(
-      PlanFor("#include \"CTestTestfile.cmake\"\nextern \"C\" __global__ void kernel() {}\n"));
+      TextPlan("#include \"CTestTestfile.cmake\"\nextern \"C\" __global__ void kernel() {}\n"));
   ASSERT_TRUE(variant.ok()) << variant.status();
   EXPECT_EQ(variant->outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant->log, HasSubstr("open source file"));

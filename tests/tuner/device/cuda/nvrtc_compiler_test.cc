@@ -42,7 +42,7 @@ class NvrtcCompilerTest : public testing::Test {
   std::unique_ptr<Compiler> compiler_;
 };
 
-CompilePlan PlanFor(const std::string& text, const std::string& target = "sm_90a") {
+CompilePlan ScalePlan(const std::string& text, const std::string& target = "sm_90a") {
   CompilePlan plan;
   plan.target = target;
   plan.source_name = "scale.cu";
@@ -65,7 +65,7 @@ TEST_F(NvrtcCompilerTest, CompilesForEveryTargetWeShip) {
   EXPECT_THAT(compiler_->Version(), StartsWith("NVRTC 1"));
   for (const char* target : {"sm_80", "sm_90a", "sm_100a"}) {
     ASSERT_THAT(compiler_->Targets(), Contains(target));
-    CompilePlan plan = PlanFor(kScale, target);
+    CompilePlan plan = ScalePlan(kScale, target);
     plan.defines = {{"BLOCK", "256"}};
     Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kOk) << variant.log;
@@ -81,7 +81,7 @@ TEST_F(NvrtcCompilerTest, CompilesForEveryTargetWeShip) {
 }
 
 TEST_F(NvrtcCompilerTest, EqualPlansGiveEqualBinaries) {
-  CompilePlan plan = PlanFor(kScale);
+  CompilePlan plan = ScalePlan(kScale);
   plan.defines = {{"BLOCK", "128"}};
   std::string first = Compile(plan).resources.binary_sha256;
   EXPECT_EQ(Compile(plan).resources.binary_sha256, first);
@@ -90,7 +90,7 @@ TEST_F(NvrtcCompilerTest, EqualPlansGiveEqualBinaries) {
 }
 
 TEST_F(NvrtcCompilerTest, CountsSpills) {
-  CompilePlan plan = PlanFor(R"(
+  CompilePlan plan = ScalePlan(R"(
 extern "C" __global__ void __launch_bounds__(1024, 2) scale(float* x, int n) {
   float a[96];
 #pragma unroll
@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) scale(float* x, int n) {
 }
 
 TEST_F(NvrtcCompilerTest, ErrorsCarryTheCompilersWords) {
-  Artifact variant = Compile(PlanFor("extern \"C\" __global__ void scale() { nothing; }"));
+  Artifact variant = Compile(ScalePlan("extern \"C\" __global__ void scale() { nothing; }"));
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant.log, HasSubstr("scale.cu(1)"));
   EXPECT_THAT(variant.log, HasSubstr("nothing"));
@@ -116,13 +116,13 @@ TEST_F(NvrtcCompilerTest, ErrorsCarryTheCompilersWords) {
 
 TEST_F(NvrtcCompilerTest, NamesTheKernelsThereAreWhenTheEntryIsMissing) {
   Artifact variant =
-      Compile(PlanFor("#define scale other\n__global__ void scale(int* x) { *x = 1; }"));
+      Compile(ScalePlan("#define scale other\n__global__ void scale(int* x) { *x = 1; }"));
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
   EXPECT_THAT(variant.log, HasSubstr("has no kernel 'scale'; it has: _Z5otherPi"));
 }
 
 TEST_F(NvrtcCompilerTest, FindsKernelsByTheNamesThatCppGivesThem) {
-  CompilePlan plan = PlanFor(R"(
+  CompilePlan plan = ScalePlan(R"(
 namespace ops {
 template <int kBy, typename T> __global__ void times(T* x) { x[0] *= kBy; }
 __global__ void half(float* x) { x[0] /= 2; }
@@ -141,7 +141,8 @@ __global__ void scale(int* x) { *x = 1; })");
 }
 
 TEST_F(NvrtcCompilerTest, AnInstanceThatCannotBeIsNamedWithItsLine) {
-  CompilePlan plan = PlanFor("\ntemplate <int kBy> __global__ void scale(float* x) { *x *= kBy; }");
+  CompilePlan plan =
+      ScalePlan("\ntemplate <int kBy> __global__ void scale(float* x) { *x *= kBy; }");
   plan.entries = {"scale<float>"};
   const Artifact variant = Compile(plan);
   EXPECT_EQ(variant.outcome, Outcome::kCompileFailed);
@@ -149,7 +150,7 @@ TEST_F(NvrtcCompilerTest, AnInstanceThatCannotBeIsNamedWithItsLine) {
 }
 
 TEST_F(NvrtcCompilerTest, SymbolsHaveTheirSizesAndNames) {
-  CompilePlan plan = PlanFor(R"(
+  CompilePlan plan = ScalePlan(R"(
 __constant__ float taps[9];
 namespace state { __device__ int count; }
 extern "C" __global__ void scale(float* x) { *x *= taps[0] + state::count; })");
@@ -167,21 +168,21 @@ extern "C" __global__ void scale(float* x) { *x *= taps[0] + state::count; })");
 
 TEST_F(NvrtcCompilerTest, AHeaderThatIsNotThereIsNamed) {
   const char* kernel = "\nextern \"C\" __global__ void scale(int* x) { *x = 1; }";
-  EXPECT_THAT(Compile(PlanFor(absl::StrCat("#include <helper_cuda.h>", kernel))).log,
+  EXPECT_THAT(Compile(ScalePlan(absl::StrCat("#include <helper_cuda.h>", kernel))).log,
               StartsWith("<helper_cuda.h> is not there for GPUs"));
-  EXPECT_THAT(Compile(PlanFor(absl::StrCat("#include <vector>", kernel))).log,
+  EXPECT_THAT(Compile(ScalePlan(absl::StrCat("#include <vector>", kernel))).log,
               HasSubstr("<vector> is of the host's library, which no kernel can use"));
-  CompilePlan of_host = PlanFor(absl::StrCat("#include \"mine.h\"", kernel));
+  CompilePlan of_host = ScalePlan(absl::StrCat("#include \"mine.h\"", kernel));
   of_host.headers = {{"mine.h", "#pragma once\n#include <string>\n"}};
   EXPECT_THAT(Compile(of_host).log, StartsWith("mine.h:2: <string> is of the host's library"));
-  CompilePlan plan = PlanFor(absl::StrCat("#include <cutlass/cutlass.h>", kernel));
+  CompilePlan plan = ScalePlan(absl::StrCat("#include <cutlass/cutlass.h>", kernel));
   plan.include_roots = {"cutlass"};
   EXPECT_THAT(Compile(plan).log, HasSubstr("--include-root cutlass=DIR"));
 }
 
 // The start of a file that has its launcher beside its kernel.
 TEST_F(NvrtcCompilerTest, HostCodeIsAnErrorWithItsLine) {
-  const std::string log = Compile(PlanFor(R"(#include <cooperative_groups.h>
+  const std::string log = Compile(ScalePlan(R"(#include <cooperative_groups.h>
 extern "C" __global__ void scale(int* x) { *x = 1; }
 void launch(int* x) {
   cudaMalloc(&x, 4);
@@ -191,17 +192,17 @@ void launch(int* x) {
   EXPECT_THAT(log,
               StartsWith("scale.cu:4: cudaMalloc...: a kernel's source has no code of the host"));
   EXPECT_THAT(log, Not(HasSubstr("warning"))) << "CUDA's own headers have nothing to say";
-  EXPECT_THAT(Compile(PlanFor("\nextern \"C\" __global__ void scale(__nv_bfloat16* x) {}")).log,
+  EXPECT_THAT(Compile(ScalePlan("\nextern \"C\" __global__ void scale(__nv_bfloat16* x) {}")).log,
               StartsWith("scale.cu:2: __nv_bfloat16: its header is missing: #include "
                          "<cuda_bf16.h>"));
-  EXPECT_THAT(Compile(PlanFor("texture<float, 2> t;\n"
-                              "extern \"C\" __global__ void scale(int* x) { *x = 1; }"))
+  EXPECT_THAT(Compile(ScalePlan("texture<float, 2> t;\n"
+                                "extern \"C\" __global__ void scale(int* x) { *x = 1; }"))
                   .log,
               StartsWith("scale.cu:1: texture: CUDA has no texture references any more"));
 }
 
 TEST_F(NvrtcCompilerTest, FindsHeadersOfTheRequest) {
-  CompilePlan plan = PlanFor(
+  CompilePlan plan = ScalePlan(
       "#include \"factor.h\"\n"
       "extern \"C\" __global__ void scale(int* x) { *x *= kFactor; }");
   EXPECT_EQ(Compile(plan).outcome, Outcome::kCompileFailed);
@@ -211,12 +212,12 @@ TEST_F(NvrtcCompilerTest, FindsHeadersOfTheRequest) {
 }
 
 TEST_F(NvrtcCompilerTest, RefusesUnknownTargetsAndBadMacros) {
-  CompilePlan plan = PlanFor(kScale, "sm_35");
+  CompilePlan plan = ScalePlan(kScale, "sm_35");
   Artifact variant = Compile(plan);
   EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig);
   EXPECT_THAT(variant.log, HasSubstr("sm_80, "));
 
-  plan = PlanFor(kScale);
+  plan = ScalePlan(kScale);
   plan.defines = {{"A B", "1"}};
   EXPECT_EQ(Compile(plan).outcome, Outcome::kInvalidConfig);
   plan.defines = {{"BLOCK", "1\n#include \"/etc/passwd\""}};
@@ -229,7 +230,7 @@ TEST_F(NvrtcCompilerTest, TakesEveryAllowedOption) {
         "--std=c++20", "--extra-device-vectorization", "--restrict", "-default-device", "-lineinfo",
         "--minimal", "--generate-line-info", "--maxrregcount=64",
         "--ptxas-options=--register-usage-level=10"}) {
-    CompilePlan plan = PlanFor(kScale);
+    CompilePlan plan = ScalePlan(kScale);
     plan.defines = {{"BLOCK", "256"}};
     plan.options = {option};
     Artifact variant = Compile(plan);
@@ -242,7 +243,7 @@ TEST_F(NvrtcCompilerTest, RefusesOptionsThatTouchFiles) {
   for (const char* option : {"--time=/tmp/x", "--create-pch=/tmp/x", "--pch-dir=/tmp", "-I/etc",
                              "--pre-include=/etc/passwd", "-include=/etc/passwd", "-DX", "@file",
                              "--maxrregcount", "--ptxas-options=-o/tmp/x"}) {
-    CompilePlan plan = PlanFor(kScale);
+    CompilePlan plan = ScalePlan(kScale);
     plan.options = {option};
     Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
@@ -268,7 +269,7 @@ TEST_F(NvrtcCompilerTest, EndsCleanlyUnderAnAddressSpaceLimit) {
     rlimit limit = {1500u << 20, 1500u << 20};
     if (AddressSpaceBytes() > limit.rlim_cur || setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
     // 2^18 instances of a template: minutes and gigabytes where nothing stops it.
-    CompilePlan plan = PlanFor(
+    CompilePlan plan = ScalePlan(
         "template <int N, int D> struct T { static constexpr long v = T<2 * N, D - 1>::v + "
         "T<2 * N + 1, D - 1>::v; };\n"
         "template <int N> struct T<N, 0> { static constexpr long v = N; };\n"
@@ -295,14 +296,14 @@ TEST_F(NvrtcCompilerTest, AnEntryThatIsNoKernelIsNamedWithItsLine) {
             "scale.cu: the source has no kernel 'scale'; it has: other"},
            {"#if 0\nextern \"C\" __global__ void scale(int* x) { *x = 1; }\n#endif",
             "scale.cu:2: the compiled source has no kernel 'scale'; it has: none"}}) {
-    const Artifact variant = Compile(PlanFor(c.text));
+    const Artifact variant = Compile(ScalePlan(c.text));
     EXPECT_EQ(variant.outcome, Outcome::kCompileFailed) << c.text;
     EXPECT_THAT(variant.log, HasSubstr(c.message)) << c.text;
   }
 }
 
 TEST_F(NvrtcCompilerTest, TellsTheParameters) {
-  const Artifact variant = Compile(PlanFor(
+  const Artifact variant = Compile(ScalePlan(
       "struct alignas(64) Map { char bytes[128]; };\n"
       "extern \"C\" __global__ void scale(const float* x, int n, float a, double d, long long m,\n"
       "                                 const __grid_constant__ Map map) { }\n"));
@@ -357,7 +358,7 @@ TEST_F(NvrtcCompilerTest, RefusesOptionsThatNameFiles) {
                              "@/tmp/x",
                              "--relocatable-device-code=true",
                              "--optimization-info=inline"}) {
-    CompilePlan plan = PlanFor("extern \"C\" __global__ void scale(int* x) { *x = 1; }");
+    CompilePlan plan = ScalePlan("extern \"C\" __global__ void scale(int* x) { *x = 1; }");
     plan.options = {option};
     const Artifact variant = Compile(plan);
     EXPECT_EQ(variant.outcome, Outcome::kInvalidConfig) << option;
@@ -366,7 +367,7 @@ TEST_F(NvrtcCompilerTest, RefusesOptionsThatNameFiles) {
 }
 
 TEST_F(NvrtcCompilerTest, NeverLoadsTheDriver) {
-  CompilePlan plan = PlanFor(kScale);
+  CompilePlan plan = ScalePlan(kScale);
   plan.defines = {{"BLOCK", "32"}};
   ASSERT_EQ(Compile(plan).outcome, Outcome::kOk);
   std::stringstream maps;

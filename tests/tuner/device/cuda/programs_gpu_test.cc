@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kCount = 1 << 22;
+constexpr int64_t kProgramElements = 1 << 22;
 constexpr int64_t kBlocks = 256;
 constexpr char kSums[] = R"(
 __device__ float BlockSum(const float* x, long long n) {
@@ -38,7 +38,7 @@ extern "C" __global__ void combine(float* y, const float* sums, int count) {
 class ProgramsGpuTest : public GpuTest {
  protected:
   void PrepareSum() {
-    x_ = Buffer("x", DType::kF32, kCount, Role::kInput);
+    x_ = Buffer("x", DType::kF32, kProgramElements, Role::kInput);
     x_.fill = {.kind = Fill::Kind::kUniform, .low = 0, .high = 1};
     y_ = Buffer("y", DType::kF32, 1, Role::kOutput);
     sums_ = Buffer("sums", DType::kF32, kBlocks, Role::kScratch);
@@ -59,7 +59,7 @@ extern "C" __global__ void reference(const float* x, double* y, long long n) {
     ASSERT_TRUE(prepared.ok()) << prepared;
   }
 
-  static ScalarPlan N() { return {"n", DType::kI64, Value(kCount)}; }
+  static ScalarPlan N() { return {"n", DType::kI64, Value(kProgramElements)}; }
 
   RunRequest Sum(bool zeroed) {
     RunRequest request;

@@ -12,13 +12,13 @@
 namespace tune::replay {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kNoCurve = std::numeric_limits<double>::infinity();
 
 TEST(ScoreTest, QuantilesInterpolate) {
   EXPECT_EQ(QuantileOf({1.0, 2.0, 4.0}, 0.5), 2);
   EXPECT_EQ(QuantileOf({1.0, 2.0}, 0.5), 1.5);
   EXPECT_EQ(QuantileOf({1.0}, 0.25), 1);
-  EXPECT_EQ(QuantileOf({1.0, kNone, kNone}, 0.75), kNone);
+  EXPECT_EQ(QuantileOf({1.0, kNoCurve, kNoCurve}, 0.75), kNoCurve);
 }
 
 TEST(ScoreTest, RandomMedianOfASmallSpaceByHand) {
@@ -28,7 +28,7 @@ TEST(ScoreTest, RandomMedianOfASmallSpaceByHand) {
   // Two draws: the best is among them with chance 1/2.
   EXPECT_EQ(RandomMedianNs(recording, 2), 10);
   EXPECT_EQ(RandomMedianNs(recording, 4), 10);
-  EXPECT_EQ(RandomMedianNs(MakeRecordedSpace({10, 0, 0, 0}).recording(), 1), kNone);
+  EXPECT_EQ(RandomMedianNs(MakeRecordedSpace({10, 0, 0, 0}).recording(), 1), kNoCurve);
 }
 
 // The figures beside these recordings were computed by others' code.
@@ -66,9 +66,9 @@ TEST(ScoreTest, TheOptimumAtOnceIsOneAndTheWorstIsFarBelow) {
   const MethodologyScore score(recording);
   const double optimum_ns = recording.trials[*recording.Best()].latency_ns;
   EXPECT_DOUBLE_EQ(score.Of({{optimum_ns}}), 1);
-  EXPECT_LT(score.Of({{kNone}}), -10);
+  EXPECT_LT(score.Of({{kNoCurve}}), -10);
   // The mean rank: one bad run of two costs much.
-  EXPECT_LT(score.Of({{optimum_ns}, {kNone}}), 0);
+  EXPECT_LT(score.Of({{optimum_ns}, {kNoCurve}}), 0);
 }
 
 TEST(ScoreTest, RandomSearchIsNearZero) {
