@@ -4,9 +4,9 @@ string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 file(WRITE ${OUT} "#include <string_view>
 namespace tune::embedded {
 namespace {
-const unsigned char kBytes[] = {${bytes}0};
+const unsigned char bytes_of_${NAME}[] = {${bytes}0};
 }
 extern const std::string_view ${NAME};
-const std::string_view ${NAME}(reinterpret_cast<const char*>(kBytes), sizeof(kBytes) - 1);
+const std::string_view ${NAME}(reinterpret_cast<const char*>(bytes_of_${NAME}), sizeof(bytes_of_${NAME}) - 1);
 }  // namespace tune::embedded
 ")

@@ -5,7 +5,7 @@
 #   SOURCES sqlite_store.cc
 #   PUBLIC  tune::tuner      # appears in HEADERS
 #   PRIVATE SQLite::SQLite3  # appears in SOURCES only
-#   PRECOMPILE <grpcpp/grpcpp.h>  # headers that cost more than its own code: compiled once
+#   PRECOMPILE <grpcpp/grpcpp.h>  # headers that cost more than its own code: compiled once, where files are not grouped
 #   REUSE server_headers          # or those that another target, with the same flags, precompiled
 #   SHARED                        # libtune takes it, too: its code is made for shared libraries
 #   OPTIMISE 1)                   # a release's level, for glue: no hot loops, all of it headers. Not 0: of
@@ -13,16 +13,31 @@
 add_library(tune_warnings INTERFACE)
 target_compile_options(tune_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 
+# With CMAKE_UNITY_BUILD, up to 24 sources of a folder are compiled as one: headers are nine tenths of what a file costs.
+# So a name without linkage is its folder's, not its file's.
+function(tune_group_by_folder target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  foreach(source ${ARGN})
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(GET folder FILENAME folder)
+    math(EXPR group "${count_${folder}} + 0")
+    math(EXPR count_${folder} "${group} + 1")
+    math(EXPR group "${group} / 24")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${folder}_${group}")
+  endforeach()
+endfunction()
+
 function(tune_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED" "OPTIMISE;REUSE"
                         "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILE")
   add_library(${name} STATIC ${arg_SOURCES})
+  tune_group_by_folder(${name} ${arg_SOURCES})
   add_library(tune::${name} ALIAS ${name})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} tune_warnings)
-  if(arg_PRECOMPILE)
+  if(arg_PRECOMPILE AND NOT CMAKE_UNITY_BUILD)
     target_precompile_headers(${name} PRIVATE ${arg_PRECOMPILE})
   elseif(arg_REUSE)
     target_precompile_headers(${name} REUSE_FROM ${arg_REUSE})
@@ -62,6 +77,7 @@ function(tune_tests name)
   endif()
   set(program ${name}_tests)
   add_executable(${program} ${files} ${arg_SOURCES})
+  tune_group_by_folder(${program} ${files} ${arg_SOURCES})
   target_link_libraries(${program} PRIVATE ${arg_LIBRARIES} tune_test_main)
   target_compile_definitions(${program} PRIVATE ${arg_DEFINITIONS})
   if(arg_PRECOMPILE)
@@ -111,7 +127,7 @@ function(tune_embed target file name)
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   target_sources(${target} PRIVATE ${out})
-  set_source_files_properties(${out} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${out} PROPERTIES SKIP_PRECOMPILE_HEADERS ON UNITY_GROUP embedded)
 endfunction()
 
 # Everything a user runs: what ./run builds.
