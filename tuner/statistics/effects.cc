@@ -90,7 +90,9 @@ double AdditiveShare(const Observations& observations) {
   if (observations.response.size() < 3) return 0;
   std::vector<size_t> all(observations.level_counts.size());
   std::iota(all.begin(), all.end(), size_t{0});
-  return AdditiveShareOf(observations, all);
+  double share = AdditiveShareOf(observations, all);
+  for (const size_t factor : all) share = std::max(share, MainEffect(observations, factor));
+  return share;
 }
 
 double Interaction(const Observations& observations, size_t first, size_t second) {

@@ -21,7 +21,8 @@ struct Observations {
 // with fewer than two levels seen or nothing left to explain.
 double MainEffect(const Observations& observations, size_t factor);
 
-// The share that all factors explain by an additive fit, adjusted alike.
+// The share that all factors explain by an additive fit, adjusted alike; at least what one of them
+// explains, where there are too few observations to fit all.
 double AdditiveShare(const Observations& observations);
 
 // The share that the cells of a pair explain beyond the additive fit of the two, adjusted, in 0..1.

@@ -73,6 +73,18 @@ TEST(Effects, AnUnbalancedDesignIsFittedJointly) {
   EXPECT_NEAR(Interaction(o, 0, 1), 0, 1e-6);
 }
 
+TEST(Effects, AllFactorsExplainNoLessThanOneOfThem) {
+  // Twelve observations are too few to fit eleven values of a second factor as well.
+  Observations o{.level_counts = {2, 11}, .levels = {{}, {}}, .response = {}};
+  for (size_t i = 0; i < 12; ++i) {
+    o.levels[0].push_back(i % 2);
+    o.levels[1].push_back(i % 11);
+    o.response.push_back(static_cast<double>(i % 2) + 0.1 * static_cast<double>(i % 3));
+  }
+  EXPECT_GT(MainEffect(o, 0), 0.9);
+  EXPECT_GE(AdditiveShare(o), MainEffect(o, 0));
+}
+
 TEST(Effects, EffectsAreZeroIfTheResponseIsConstant) {
   Observations o{.level_counts = {2}, .levels = {{0, 1, 0, 1}}, .response = {1, 1, 1, 1}};
   EXPECT_EQ(MainEffect(o, 0), 0);
