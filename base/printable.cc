@@ -78,7 +78,7 @@ std::string PrintableStream::Add(absl::string_view piece) {
 }
 
 std::string PrintableStream::Finish() {
-  const std::string out = Printable(waiting_);
+  std::string out = Printable(waiting_);
   waiting_.clear();
   return out;
 }

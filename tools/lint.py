@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Has clang check what GCC cannot: `lint.py BUILD threads` that guarded members are used under their mutex
-(base/mutex.h). BUILD is a built preset, such as build/release; more arguments are sources or folders to check
-instead of all.
+(base/mutex.h), `lint.py BUILD tidy` what .clang-tidy names. BUILD is a built preset, such as build/release; more
+arguments are sources or folders to check instead of all. Sources that the preset compiles as one are checked as one.
 
 Prints clang's findings and exits 1 if there is one, 77 if clang is not installed. A source that had none is not
 checked again until it, a header of this project that it includes, or the checks change (BUILD/lint has a stamp of each).
@@ -24,6 +24,7 @@ MUTEX = "base/mutex.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 CHECKS = {
     "threads": ["clang++", "-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"],
+    "tidy": ["clang-tidy", "--quiet", "--warnings-as-errors=*"],
 }
 
 
@@ -77,13 +78,21 @@ class Unit:
                 self.flags.append(word)
         folders = [pathlib.Path(flag.removeprefix("-I")) for flag in self.flags if flag.startswith(("-I", "/"))]
         folders = [folder for folder in folders if self.directory in folder.parents or ROOT in (folder, *folder.parents)]
+        # Of a group, which CMake wrote into the build, each member is included by its whole path.
+        self.members = ([pathlib.Path(name) for name in sources.includes(self.source)]
+                        if self.source.name.startswith("unity_") else [self.source])
         self.files = sources.closure(self.source, folders)
         self.header_files = sources.closure(pathlib.Path(self.precompiled), folders) if self.precompiled else []
 
     def uses_mutex(self, sources):
         """Does it, or a header that it names, include base/mutex.h? Guarded members are private: no other source uses one."""
-        named = sources.includes(self.source)
+        named = [name for member in self.members for name in sources.includes(member)]
         return MUTEX in named or any(MUTEX in sources.includes(ROOT / name) for name in named)
+
+    def is_below(self, paths):
+        """Is a member of it at or below one of these paths?"""
+        return any(str(member) == path or str(member).startswith(path.rstrip("/") + os.sep)
+                   for member in self.members for path in paths)
 
     def digest(self, sources, files, salt):
         """What a result depends on; a system header is taken to change with clang's version alone."""
@@ -93,20 +102,15 @@ class Unit:
         return state.hexdigest()
 
 
-def units_of(build, names, sources):
-    """The units of the product that use a mutex, at or below the named paths."""
+def units_of(build, check, names, sources):
+    """The units of the product that a check is about, at or below the named paths."""
     entries = json.loads((build / "compile_commands.json").read_text())
     named = [str((pathlib.Path.cwd() / name).resolve()) for name in names] or [str(ROOT / folder) for folder in PRODUCT]
     units = {}
     for entry in entries:
-        path = str((pathlib.Path(entry["directory"]) / entry["file"]).resolve())
-        if path.startswith(str(build) + os.sep) or path in units:
-            continue
-        if not any(path == name or path.startswith(name.rstrip("/") + os.sep) for name in named):
-            continue
         unit = Unit(entry, sources)
-        if unit.uses_mutex(sources):
-            units[path] = unit
+        if unit.is_below(named) and (check != "threads" or unit.uses_mutex(sources)):
+            units[unit.source] = unit
     return list(units.values())
 
 
@@ -128,12 +132,12 @@ def main(arguments):
         print(f"{command[0]} is not installed")
         return 77
     version = subprocess.run([command[0], "--version"], capture_output=True, text=True, check=True).stdout
-    salt = version + " ".join(command)
+    salt = version + " ".join(command) + ((ROOT / ".clang-tidy").read_text() if check == "tidy" else "")
     stamps, headers = build / "lint" / check, build / "lint" / "headers"
     stamps.mkdir(parents=True, exist_ok=True)
     headers.mkdir(exist_ok=True)
     sources = Sources()
-    units = units_of(build, arguments[2:], sources)
+    units = units_of(build, check, arguments[2:], sources)
     due = []
     precompiled = {}
     for unit in units:
@@ -148,7 +152,7 @@ def main(arguments):
     def run(job):
         unit, stamp, header = job
         flags = [*unit.flags, *(["-include-pch", str(header)] if header is not None and header.is_file() else [])]
-        line = [*command, str(unit.source), *flags]
+        line = [*command, str(unit.source), *["--"] * (check == "tidy"), *flags]
         result = subprocess.run(line, cwd=unit.directory, capture_output=True, text=True, check=False)
         if result.returncode == 0:
             stamp.touch()

@@ -54,7 +54,8 @@ std::string CountText(double count) {
 
 std::string ShareText(double part, double whole) {
   const double percent = whole > 0 ? 100 * part / whole : 0;
-  return absl::StrFormat(percent < 0.1 && percent > 0 ? "%.2g %%" : "%.1f %%", percent);
+  return percent < 0.1 && percent > 0 ? absl::StrFormat("%.2g %%", percent)
+                                      : absl::StrFormat("%.1f %%", percent);
 }
 
 std::string ValidText(const v1::DescribeSpaceResponse& response) {

@@ -14,7 +14,7 @@ constexpr size_t kAnswersMax = 4096;  // that are kept
 AnswerTable::~AnswerTable() {
   // In a child that was forked while somebody wrote, they may be in the middle of anything.
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) answers_.release();
+  if (!lock.owns_lock()) static_cast<void>(answers_.release());
 }
 
 std::shared_ptr<const KeptAnswer> AnswerTable::Find(absl::string_view key) const {

@@ -52,7 +52,7 @@ absl::StatusOr<NamedKernel> ParseKernelSource(const v1::KernelSource& source,
   bool ended = false;
   const absl::Status parsed = RunWithin(kParsedBytesMax + 3 * bytes, [&]() -> absl::Status {
     auto kernel = ReadKernel(named.spec_name, source.spec_text(), files, name_space);
-    if (kernel.ok()) named.kernel = *std::move(kernel);
+    if (kernel.ok()) named.kernel = std::move(*kernel);
     ended = true;
     return kernel.status();
   });

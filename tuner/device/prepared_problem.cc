@@ -273,7 +273,7 @@ absl::StatusOr<DeviceArray> PreparedProblem::ResolveScratch(const BufferPlan& wa
   // Another size than the last variant's: the guard behind it must move anyway.
   const size_t index = slot == nullptr ? slots_.size() : static_cast<size_t>(slot - slots_.data());
   if (slot != nullptr) slot->plan.count = -1;  // without memory it fits no request
-  const absl::StatusOr<DeviceArray> data = device_.Allocate(index, Part::kData, wanted);
+  absl::StatusOr<DeviceArray> data = device_.Allocate(index, Part::kData, wanted);
   RETURN_IF_ERROR(device_.SetGuards());
   if (!data.ok()) return data;
   if (slot == nullptr) slot = &slots_.emplace_back();

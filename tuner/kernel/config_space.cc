@@ -122,7 +122,7 @@ class LaunchFit {
     const std::string where = absl::StrCat("'", step_.field, ".", text);
     Expression when_it_runs = Parsed(
         step_.when ? absl::StrCat("not ", Name("when"), " or (", expression, ")") : expression);
-    fit_.constraints.emplace_back(std::move(when_it_runs), where, limit);
+    fit_.constraints.push_back({std::move(when_it_runs), where, limit});
   }
   void Require(const std::string& expression, Limit most, const std::string& what) {
     Constrain(absl::StrCat(expression, " <= ", NameOf(most)), what, most);
@@ -162,7 +162,7 @@ void AddAnyStep(const std::vector<ParsedStep>& steps, ParsedFit& fit) {
     conditions.push_back(PrefixOf(i) + "when");
   }
   Expression one_runs = *Expression::Parse(absl::StrJoin(conditions, " or "));
-  fit.constraints.emplace_back(std::move(one_runs), "'steps: one of them runs'");
+  fit.constraints.push_back({std::move(one_runs), "'steps: one of them runs'"});
 }
 
 }  // namespace

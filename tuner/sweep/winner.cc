@@ -217,7 +217,7 @@ bool IsTie(const Trial& trial, const Trial& fastest, size_t rounds) {
 
 // "2.69", "39".
 std::string FactorText(double factor) {
-  return absl::StrFormat(factor < 10 ? "%.2f" : "%.0f", factor);
+  return absl::StrFormat("%.*f", factor < 10 ? 2 : 0, factor);
 }
 
 std::string VerdictOf(const OverDefault& over, size_t rounds) {

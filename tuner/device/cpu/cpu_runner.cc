@@ -100,7 +100,7 @@ absl::StatusOr<RunReport> CpuRunner::Judge(const std::vector<BufferFile>& output
   if (problem_ == nullptr) return absl::FailedPreconditionError("Judge before Prepare");
   RunReport report;
   absl::StatusOr<Verdict> verdict = problem_->Judge(outputs);
-  if (verdict.ok()) Take(*std::move(verdict), report);
+  if (verdict.ok()) Take(std::move(*verdict), report);
   return Finish(verdict.status(), report);
 }
 
