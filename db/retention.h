@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/kernel_store.h"
 
 namespace tune::db {
 
@@ -41,6 +42,11 @@ class Retention {
  public:
   virtual ~Retention() = default;
 
+  // Stores a kernel for a principal; each kernel of a principal counts once. RESOURCE_EXHAUSTED,
+  // and nothing is stored, if the specs and sources of the principal's kernels would exceed
+  // `bytes_max`.
+  virtual absl::Status KeepKernel(const std::string& owner, const KernelRow& kernel,
+                                  uint64_t bytes_max) = 0;
   virtual absl::StatusOr<StoredBytes> StoredBy(const std::string& owner) = 0;
   // Returns the owners who have stored most, in falling order.
   virtual absl::StatusOr<std::vector<StoredBytes>> StoredMost(uint32_t limit) = 0;

@@ -112,7 +112,10 @@ class SqliteStore : public Store {
                                                              int64_t before_id) override;
   absl::StatusOr<int64_t> AddCompared(const ComparedRow& compared) override;
   absl::StatusOr<std::vector<ComparedRow>> ComparedOf(int64_t comparison_id) override;
-  absl::Status AppendLegs(const std::vector<LegRow>& legs) override;
+  absl::Status AppendGateLegs(const std::vector<LegRow>& legs) override { return AppendLegs(legs); }
+  absl::Status AppendComparisonLegs(const std::vector<LegRow>& legs) override {
+    return AppendLegs(legs);
+  }
   absl::StatusOr<std::vector<LegRow>> GateLegs(int64_t gate_kernel_id) override;
   absl::StatusOr<std::vector<LegRow>> ComparisonLegs(int64_t compared_id) override;
 
@@ -133,6 +136,7 @@ class SqliteStore : public Store {
   }
 
  private:
+  absl::Status AppendLegs(const std::vector<LegRow>& legs);
   // Counts the current records. Visits only those that are new since the last count.
   absl::StatusOr<int64_t> CountRecords(Connection& reader);
 

@@ -16,7 +16,7 @@ JobKinds AllKinds(const KindTools& tools) {
   return {SweepKind(sweeps),
           GateKind(store, workers, devices, principals),
           ProfileKind({catalogue, store, workers, devices, records}, principals),
-          BenchKind({catalogue, store, workers, devices, records}),
+          BenchKind({catalogue, workers, devices, records}),
           ComparisonKind({catalogue, devices, records}, store, workers, leases, principals),
           CeilingsKind(store, workers, devices),
           CalibrationKind(store, workers, devices)};

@@ -2,6 +2,7 @@
 // The kinds of jobs that the daemon runs: a line each.
 #pragma once
 
+#include "db/store.h"
 #include "server/jobs/job_kinds.h"
 
 namespace tune::server {

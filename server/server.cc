@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "db/store.h"
 #include "server/modules.h"
 
 namespace tune::server {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "db/store.h"
 #include "server/modules.h"
 #include "server/state/paths.h"
 

@@ -235,7 +235,7 @@ absl::Duration Principals::JobTimeMaxOf(const std::string& name) const {
   return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
 }
 
-absl::Status Principals::CheckStored(const std::string& name, db::Store& store) const {
+absl::Status Principals::CheckStored(const std::string& name, db::Retention& store) const {
   if (IsOperator(name)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const db::StoredBytes stored, store.StoredBy(name));
   const auto most = static_cast<uint64_t>(rules_.stored_bytes_per_principal);
@@ -248,7 +248,7 @@ absl::Status Principals::CheckStored(const std::string& name, db::Store& store) 
 }
 
 absl::Status Principals::KeepKernel(const Principal& principal, const db::KernelRow& kernel,
-                                    db::Store& store) const {
+                                    db::Retention& store) const {
   if (principal.role == db::Role::kOperator) return absl::OkStatus();
   const absl::Status kept = store.KeepKernel(
       principal.name, kernel, static_cast<uint64_t>(rules_.kernel_bytes_per_principal));

@@ -12,6 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "db/kernel_store.h"
+#include "db/retention.h"
+#include "db/token.h"
 #include "grpcpp/server_context.h"
 #include "server/access/client_rules.h"
 #include "server/access/principal.h"
@@ -74,7 +77,7 @@ class Principals {
   // sweeps.
   absl::Duration JobTimeMaxOf(const std::string& name) const;
   // RESOURCE_EXHAUSTED once the principal's jobs have stored as much as they may.
-  absl::Status CheckStored(const std::string& name, db::Store& store) const;
+  absl::Status CheckStored(const std::string& name, db::Retention& store) const;
   // The bytes that artifacts of a principal's records may have: for a submitter a quarter of all.
   int64_t ArtifactBytesMaxOf(const std::string& name, int64_t of_all) const {
     return IsOperator(name) ? of_all : of_all / 4;
@@ -84,7 +87,7 @@ class Principals {
   // Checks a quota before a kernel is worked on, and keeps the kernel. RESOURCE_EXHAUSTED: the
   // submitter would keep more sources than its quota permits.
   absl::Status KeepKernel(const Principal& principal, const db::KernelRow& kernel,
-                          db::Store& store) const;
+                          db::Retention& store) const;
 
  private:
   Principal OfUser(const UnixPeer& peer) const;

@@ -51,7 +51,7 @@ bool IsLive(const db::TokenRow& token, int64_t now_unix_ms) {
 }
 
 absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(
-    db::Store& store, std::function<void(std::function<void()>)> later) {
+    db::TokenStore& store, std::function<void(std::function<void()>)> later) {
   std::unique_ptr<Tokens> tokens(new Tokens(store, std::move(later)));
   ASSIGN_OR_RETURN(const std::vector<db::TokenRow> rows, store.ListTokens());
   MutexLock lock(tokens->mutex_);

@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
-#include "db/store.h"
+#include "db/token_store.h"
 #include "server/access/principal.h"
 
 namespace tune::server {
@@ -39,7 +39,7 @@ class Tokens {
  public:
   // `later` runs work that may block on the store; both must outlive the tokens.
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(
-      db::Store& store, std::function<void(std::function<void()>)> later);
+      db::TokenStore& store, std::function<void(std::function<void()>)> later);
 
   // Finds the principal of a secret. UNAUTHENTICATED: it is no token's, or the token has expired or
   // was revoked.
@@ -71,7 +71,7 @@ class Tokens {
   bool HasOperator(const std::string& name) const;
 
  private:
-  Tokens(db::Store& store, std::function<void(std::function<void()>)> later)
+  Tokens(db::TokenStore& store, std::function<void(std::function<void()>)> later)
       : store_(store), later_(std::move(later)) {}
 
   absl::Status CheckRow(const std::string& hash, int64_t now, const db::TokenRow** found) const
@@ -82,7 +82,7 @@ class Tokens {
   absl::Status StoreRevoked(const std::vector<db::TokenRow>& rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
 
-  db::Store& store_;
+  db::TokenStore& store_;
   const std::function<void(std::function<void()>)> later_;
   Mutex change_mutex_;  // one change at a time
   absl::Time next_removal_ ABSL_GUARDED_BY(change_mutex_) = absl::InfinitePast();  // of SteadyNow

@@ -10,7 +10,7 @@
 namespace tune::server {
 
 absl::StatusOr<std::string> PutWithinShare(const std::string& text, const ArtifactShare& share,
-                                           ArtifactFolder& folder, db::Store& store) {
+                                           ArtifactFolder& folder, db::Retention& store) {
   ASSIGN_OR_RETURN(const std::vector<std::string> known, store.ArtifactsOf(share.owner));
   const int64_t before = folder.BytesOf(known);
   if (before + static_cast<int64_t>(text.size()) > share.bytes_max) {

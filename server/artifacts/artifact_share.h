@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "db/retention.h"
 #include "server/artifacts/artifact_folder.h"
 
 namespace tune::server {
@@ -20,6 +20,6 @@ struct ArtifactShare {
 // Puts an artifact of a record that an owner's sweep found, as ArtifactFolder::Put does. Also
 // RESOURCE_EXHAUSTED if the owner's artifacts would then have more than their share.
 absl::StatusOr<std::string> PutWithinShare(const std::string& text, const ArtifactShare& share,
-                                           ArtifactFolder& folder, db::Store& store);
+                                           ArtifactFolder& folder, db::Retention& store);
 
 }  // namespace tune::server

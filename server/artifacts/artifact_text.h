@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "db/store.h"
 #include "tuner/plan.h"
 #include "tuner/trial_key.h"
 

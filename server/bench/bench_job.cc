@@ -108,7 +108,7 @@ JobKind BenchKind(const BenchTools& tools) {
               const Asker& asker) -> absl::StatusOr<AskedJob> {
         ASSIGN_OR_RETURN(BenchCase item, CheckBench(request, tools, asker));
         AskedJob asked{.subject = item.workload.Subject(), .devices = item.workload.device.ids};
-        asked.work = std::make_shared<BenchJob>(tools.store, tools.workers, std::move(item));
+        asked.work = std::make_shared<BenchJob>(tools.workers, std::move(item));
         return asked;
       });
 }

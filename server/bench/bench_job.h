@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/store.h"
 #include "server/devices/devices.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
@@ -32,7 +31,6 @@ struct BenchCase {
 
 struct BenchTools {
   const Catalogue& catalogue;
-  db::Store& store;
   Workers& workers;
   const Devices& devices;
   const RecordBook& records;
@@ -48,19 +46,16 @@ JobKind BenchKind(const BenchTools& tools);
 // Its result is a v1::BenchResult. Not thread-safe: one run.
 class BenchJob : public JobWork {
  public:
-  // Both must outlive the job.
-  BenchJob(db::Store& store, Workers& workers, BenchCase item)
-      : store_(store), workers_(workers), case_(std::move(item)) {}
+  // `workers` must outlive the job.
+  BenchJob(Workers& workers, BenchCase item) : workers_(workers), case_(std::move(item)) {}
 
   End Run(JobContext& context) override { return {.status = Measure(context)}; }
-  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
   std::string Name() const override { return "a bench"; }
   size_t source_bytes() const override { return SourceBytesOf(case_.workload.kernel()); }
 
  private:
   absl::Status Measure(JobContext& context);
 
-  db::Store& store_;
   Workers& workers_;
   const BenchCase case_;
 };

@@ -2,7 +2,7 @@
 // Calibrations as messages.
 #pragma once
 
-#include "db/store.h"
+#include "db/device_store.h"
 #include "server/wire/codec.h"
 #include "tune/v1/profile.pb.h"
 

@@ -13,7 +13,7 @@
 
 namespace tune::server {
 
-JobKind CalibrationKind(db::Store& store, Workers& workers, const Devices& devices) {
+JobKind CalibrationKind(db::DeviceStore& store, Workers& workers, const Devices& devices) {
   return MakeJobKind<v1::SubmitCalibrationRequest>(
       db::JobKind::kCalibration, "a calibration",
       [&](const v1::SubmitCalibrationRequest& request,

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "db/store.h"
+#include "db/device_store.h"
 #include "server/devices/devices.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
@@ -17,20 +17,19 @@ namespace tune::server {
 class CalibrationJob : public JobWork {
  public:
   // Both must outlive the job.
-  CalibrationJob(db::Store& store, Workers& workers) : store_(store), workers_(workers) {}
+  CalibrationJob(db::DeviceStore& store, Workers& workers) : store_(store), workers_(workers) {}
 
   End Run(JobContext& context) override { return {.status = Calibrate(context)}; }
-  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
   std::string Name() const override { return "a calibration"; }
 
  private:
   absl::Status Calibrate(JobContext& context);
 
-  db::Store& store_;
+  db::DeviceStore& store_;
   Workers& workers_;
 };
 
 // All must outlive the kind.
-JobKind CalibrationKind(db::Store& store, Workers& workers, const Devices& devices);
+JobKind CalibrationKind(db::DeviceStore& store, Workers& workers, const Devices& devices);
 
 }  // namespace tune::server

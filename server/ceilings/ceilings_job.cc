@@ -28,7 +28,7 @@ constexpr double kSustainedSeconds = 2;
 
 }  // namespace
 
-JobKind CeilingsKind(db::Store& store, Workers& workers, const Devices& devices) {
+JobKind CeilingsKind(db::DeviceStore& store, Workers& workers, const Devices& devices) {
   return MakeJobKind<v1::SubmitCeilingsRequest>(
       db::JobKind::kCeilings, "a measurement of ceilings",
       [&](const v1::SubmitCeilingsRequest& request,

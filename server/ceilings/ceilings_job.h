@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "db/device_store.h"
 #include "server/devices/devices.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
@@ -22,24 +22,23 @@ namespace tune::server {
 class CeilingsJob : public JobWork {
  public:
   // `processes`: 0: five. All must outlive the job.
-  CeilingsJob(db::Store& store, Workers& workers, const Devices& devices, uint32_t processes)
+  CeilingsJob(db::DeviceStore& store, Workers& workers, const Devices& devices, uint32_t processes)
       : store_(store), workers_(workers), devices_(devices), processes_(processes) {}
 
   End Run(JobContext& context) override { return {.status = Measure(context)}; }
-  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
   std::string Name() const override { return "a measurement of ceilings"; }
 
  private:
   absl::Status Measure(JobContext& context);
 
-  db::Store& store_;
+  db::DeviceStore& store_;
   Workers& workers_;
   const Devices& devices_;
   const uint32_t processes_;
 };
 
 // All must outlive the kind.
-JobKind CeilingsKind(db::Store& store, Workers& workers, const Devices& devices);
+JobKind CeilingsKind(db::DeviceStore& store, Workers& workers, const Devices& devices);
 
 // Whether all ceilings of the suite are known and fresh. Sweeps measure a part of it, in one
 // process.

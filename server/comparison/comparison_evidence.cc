@@ -74,8 +74,8 @@ RatioInterval RatioOf(const ComparedFindings& findings, const ComparedFindings& 
 
 }  // namespace
 
-absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id, Samples samples,
-                                                  const Cancelled& cancelled) {
+absl::StatusOr<ComparisonEvidence> LoadComparison(db::ComparisonStore& store, int64_t id,
+                                                  Samples samples, const Cancelled& cancelled) {
   ComparisonEvidence evidence;
   uint64_t included = 0;
   ASSIGN_OR_RETURN(evidence.run, store.GetComparison(id));

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/cancelled.h"
-#include "db/store.h"
+#include "db/comparison_store.h"
 #include "server/wire/nouns.h"
 #include "tuner/statistics/paired_ratio.h"
 #include "tuner/trial.h"
@@ -37,7 +37,7 @@ struct ComparisonEvidence {
 // With the samples of its turns only if asked for, since they may be gigabytes. RESOURCE_EXHAUSTED:
 // they are more than one answer may have. CANCELLED: `cancelled` said so; it is asked between
 // kernels.
-absl::StatusOr<ComparisonEvidence> LoadComparison(db::Store& store, int64_t id, Samples samples,
-                                                  const Cancelled& cancelled);
+absl::StatusOr<ComparisonEvidence> LoadComparison(db::ComparisonStore& store, int64_t id,
+                                                  Samples samples, const Cancelled& cancelled);
 
 }  // namespace tune::server

@@ -354,13 +354,13 @@ absl::Status ComparisonWork::MeasureRound(uint32_t round, Candidates& candidates
                   .clock = report.clock,
                   .telemetry = report.telemetry};
     if (!leg.samples_ns.empty()) leg.median_ns = EstimateMedian(leg.samples_ns).median;
-    RETURN_IF_ERROR(store_.AppendLegs({{.job_id = plan_.run.job.id,
-                                        .compared_id = candidate.row.id,
-                                        .purpose = db::LegPurpose::kComparison,
-                                        .round = static_cast<int>(round),
-                                        .leg = std::move(leg),
-                                        .outcome = report.outcome,
-                                        .message = Shortened(report.message)}}));
+    RETURN_IF_ERROR(store_.AppendComparisonLegs({{.job_id = plan_.run.job.id,
+                                                  .compared_id = candidate.row.id,
+                                                  .purpose = db::LegPurpose::kComparison,
+                                                  .round = static_cast<int>(round),
+                                                  .leg = std::move(leg),
+                                                  .outcome = report.outcome,
+                                                  .message = Shortened(report.message)}}));
     candidate.runs = report.outcome == Outcome::kOk;  // one that fails once would fail again
   }
   return absl::OkStatus();

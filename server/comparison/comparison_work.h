@@ -31,7 +31,6 @@ class ComparisonWork : public JobWork {
       : store_(store), workers_(workers), leases_(leases), plan_(std::move(plan)) {}
 
   End Run(JobContext& context) override;
-  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
   std::string Name() const override { return "a comparison"; }
   absl::Duration time_max() const override { return plan_.TimeMax(); }
   size_t source_bytes() const override { return plan_.SourceBytes(); }

@@ -35,7 +35,7 @@ constexpr absl::Duration kProbePatience = absl::Seconds(10);
 
 }  // namespace
 
-Devices::Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses)
+Devices::Devices(Workers& workers, db::DeviceStore& store, ProbeTime when, RetryPauses pauses)
     : workers_(workers), store_(store), when_(when), pauses_(pauses) {
   MutexLock lock(mutex_);
   if (when == ProbeTime::kAtOnce) StartProbe();

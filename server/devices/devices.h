@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
-#include "db/store.h"
+#include "db/device_store.h"
 #include "server/devices/device_turns.h"
 #include "server/devices/stale_ceilings.h"
 #include "server/supervision/device_supervisor.h"
@@ -46,7 +46,7 @@ struct RetryPauses {
 class Devices {
  public:
   // Both must outlive this.
-  Devices(Workers& workers, db::Store& store, ProbeTime when, RetryPauses pauses = {});
+  Devices(Workers& workers, db::DeviceStore& store, ProbeTime when, RetryPauses pauses = {});
   ~Devices() { Stop(); }
 
   absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline,
@@ -105,7 +105,7 @@ class Devices {
   absl::Status AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const;
 
   Workers& workers_;
-  db::Store& store_;
+  db::DeviceStore& store_;
   const ProbeTime when_;
   const RetryPauses pauses_;
   mutable DeviceTurns turns_;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "db/store.h"
+#include "db/device_store.h"
 #include "tuner/device_info.h"
 
 namespace tune::server {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "db/gate.h"
 #include "lookup/record.h"
 #include "server/gate/gate_plan.h"
 #include "tuner/kernel/kernel.h"

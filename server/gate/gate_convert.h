@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "db/store.h"
+#include "db/gate.h"
 #include "server/gate/gate_evidence.h"
 #include "server/gate/gate_runner.h"
 #include "tune/v1/gate.pb.h"

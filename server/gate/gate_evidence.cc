@@ -108,7 +108,7 @@ const std::string& WhyInvalid(const EvidenceRound& round) {
   return round.fault.empty() ? round.result.invalid : round.fault;
 }
 
-absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t gate_kernel_id,
+absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::GateStore& store, int64_t gate_kernel_id,
                                                       const gate::Rules& rules) {
   ASSIGN_OR_RETURN(const std::vector<db::LegRow> legs, store.GateLegs(gate_kernel_id));
   std::vector<EvidenceRound> rounds;
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t 
   return rounds;
 }
 
-absl::StatusOr<GateEvidence> LoadEvidence(db::Store& store, int64_t run_id,
+absl::StatusOr<GateEvidence> LoadEvidence(db::GateStore& store, int64_t run_id,
                                           const Cancelled& cancelled) {
   GateEvidence evidence;
   ASSIGN_OR_RETURN(evidence.run, store.GetGateRun(run_id));

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/cancelled.h"
-#include "db/store.h"
+#include "db/gate_store.h"
 #include "tuner/gate/gate.h"
 
 namespace tune::server {
@@ -49,10 +49,10 @@ struct GateEvidence {
 };
 
 // CANCELLED: `cancelled` said so; it is asked between the kernels of a run.
-absl::StatusOr<GateEvidence> LoadEvidence(db::Store& store, int64_t run_id,
+absl::StatusOr<GateEvidence> LoadEvidence(db::GateStore& store, int64_t run_id,
                                           const Cancelled& cancelled);
 // Rounds of one kernel, in order.
-absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::Store& store, int64_t gate_kernel_id,
+absl::StatusOr<std::vector<EvidenceRound>> LoadRounds(db::GateStore& store, int64_t gate_kernel_id,
                                                       const gate::Rules& rules);
 
 // Verdicts by gate kernel. FAILED_PRECONDITION if the rounds do not reach a decision: the run was

@@ -38,7 +38,7 @@ bool Matches(const v1::GetHistoryRequest& request, const db::GateRunRow& run,
 // has a file of its own. Revisions of a kernel have the same; another kernel of its name does not.
 class Functions {
  public:
-  explicit Functions(db::Store& store) : store_(store) {}
+  explicit Functions(db::KernelStore& store) : store_(store) {}
 
   // Empty if there is no such kernel, or its spec cannot be read.
   const std::string& Of(const std::string& kernel_hash) {
@@ -65,7 +65,7 @@ class Functions {
     return text;
   }
 
-  db::Store& store_;
+  db::KernelStore& store_;
   std::map<std::string, std::string> known_;  // by hash
 };
 

@@ -71,7 +71,7 @@ absl::Status CheckRequest(const v1::SubmitGateRequest& request) {
   return CheckShare("the length of a leg in seconds", request.leg_seconds(), kLegSecondsMax);
 }
 
-absl::StatusOr<BaselineHashes> FindBaseline(const std::string& name, db::Store& store) {
+absl::StatusOr<BaselineHashes> FindBaseline(const std::string& name, db::GateStore& store) {
   ASSIGN_OR_RETURN(const std::vector<db::BaselineRow> rows, store.Baselines());
   BaselineHashes hashes;
   std::set<std::string> known;

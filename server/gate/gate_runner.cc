@@ -311,7 +311,7 @@ absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stag
     row.round = round;
     if (row.outcome == Outcome::kOk) legs.push_back(row.leg);
   }
-  RETURN_IF_ERROR(store_.AppendLegs(outcome.legs));
+  RETURN_IF_ERROR(store_.AppendGateLegs(outcome.legs));
   faults_[index] = outcome.fault;
   ++step_.rounds_done;
   return gate::Reduce(legs, plan_.run.rules);

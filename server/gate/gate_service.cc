@@ -42,7 +42,7 @@ absl::Status CheckBaselineName(const std::string& name) {
                                                  kNameMax, " letters, digits and - _ . /"));
 }
 
-absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::Store& store,
+absl::Status ResampleStudies(const v1::ResampleGateRequest& request, db::GateStore& store,
                              const Cancelled& cancelled, v1::ResampleGateResponse& response) {
   const uint32_t runs = request.runs() == 0 ? kResampled : request.runs();
   if (runs > kResampledMax || request.run_ids().empty() || request.run_ids_size() > kStudiesMax) {

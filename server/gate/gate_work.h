@@ -25,7 +25,6 @@ class GateWork : public JobWork {
       : store_(store), workers_(workers), plan_(std::move(plan)) {}
 
   End Run(JobContext& context) override;
-  absl::Status Store(const db::JobRow& row) override { return store_.UpdateJob(row); }
   std::string Name() const override { return "a gate"; }
   // Its size is the request's, which has limits of its own.
   absl::Duration time_max() const override { return absl::InfiniteDuration(); }

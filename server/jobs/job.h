@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "base/cancelled.h"
 #include "base/mutex.h"
-#include "db/job.h"
+#include "db/job_store.h"
 #include "server/jobs/feed.h"
 #include "server/supervision/compile_pool.h"
 #include "tune/v1/job.pb.h"
@@ -43,7 +43,9 @@ class JobWork {
   // it measures on the way, and never discards what was acknowledged.
   virtual End Run(JobContext& context) = 0;
   // Makes the job's row durable. The last call has the row of the end.
-  virtual absl::Status Store(const db::JobRow& row) = 0;
+  virtual absl::Status Store(db::JobStore& jobs, const db::JobRow& row) {
+    return jobs.UpdateJob(row);
+  }
   // Called once, when the end of the job is stored, also if it never ran.
   virtual void Ended(const absl::Status& /*status*/) {}
   // Adds news of the job to an event; by default each step and result as it is. The calling thread

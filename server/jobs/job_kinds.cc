@@ -42,7 +42,6 @@ class StoredWork : public JobWork {
     work_ = std::move(asked->work);
     return work_->Run(context);
   }
-  absl::Status Store(const db::JobRow& row) override { return tools_.store.UpdateJob(row); }
   std::string Name() const override { return kind_.name; }
   size_t source_bytes() const override { return request_.size(); }
   bool runs_again() const override { return kind_.runs_again; }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/store.h"
+#include "db/job_store.h"
 #include "server/jobs/feed_reactor.h"
 #include "server/jobs/job_kinds.h"
 #include "tune/v1/job.grpc.pb.h"
@@ -62,7 +62,7 @@ class JobService : public v1::JobService::CallbackService {
   absl::Status Watch(int64_t id, const Principal& principal,
                      FeedReactor<v1::JobEvent>& reactor) const;
 
-  db::Store& store_;
+  db::JobStore& store_;
   const JobTools tools_;
   const std::string owner_;
 };

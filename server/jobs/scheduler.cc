@@ -43,8 +43,8 @@ std::string NotStored(const char* what, const absl::Status& stored) {
   return absl::StrCat("waiting for the disk: that ", what, " is not stored: ", stored.message());
 }
 
-absl::Status StoreRow(Job& job, const db::JobRow& row) {
-  return Contained([&] { return job.work().Store(row); });
+absl::Status StoreRow(db::JobStore& store, Job& job, const db::JobRow& row) {
+  return Contained([&] { return job.work().Store(store, row); });
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ class Scheduler::RunWatch {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Scheduler::Scheduler(const Options& options, db::Store& store, DeviceTurns& turns,
+Scheduler::Scheduler(const Options& options, db::JobStore& store, DeviceTurns& turns,
                      WatchTicker& ticker, DeviceCare care)
     : options_(options), store_(store), turns_(turns), ticker_(ticker), care_([&] {
         if (!care.quiet) care.quiet = [](const auto&, const auto&) { return CompilePause(); };
@@ -248,7 +248,7 @@ absl::Status Scheduler::Begin(Job& job, const std::string& device_id) {
   row.device_id = device_id;
   row.message.clear();
   if (row.started_unix_ms == 0) row.started_unix_ms = absl::ToUnixMillis(absl::Now());
-  RETURN_IF_ERROR(StoreRow(job, row));
+  RETURN_IF_ERROR(StoreRow(store_, job, row));
   spdlog::info("job {}: {}, {} on {}", row.id, job.work().Name(), row.subject, device_id);
   job.Update([&](JobView& view) { view = {.row = std::move(row)}; });
   return absl::OkStatus();
@@ -311,7 +311,7 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job, JobWork::End end) {
   }
   if (stopping && options_.embedded) return;  // it is told to be interrupted
   const db::JobRow row = job->view().row;
-  if (absl::Status stored = StoreRow(*job, row); !stored.ok()) {
+  if (absl::Status stored = StoreRow(store_, *job, row); !stored.ok()) {
     end.pause = std::max(end.pause, kStorePause);  // then it says so when it starts
     if (row.message.empty()) {
       job->Update([&](JobView& view) { view.row.message = NotStored("it waits", stored); });
@@ -401,7 +401,7 @@ absl::Status Scheduler::StoreEnd(const Unstored& ended) {
   if (ended.row.kind != db::JobKind::kSweep && event.ByteSizeLong() > 0) {
     RETURN_IF_ERROR(store_.PutJobEnd(ended.row.id, event.SerializeAsString()));
   }
-  return StoreRow(*ended.job, ended.row);
+  return StoreRow(store_, *ended.job, ended.row);
 }
 
 void Scheduler::StoreLoop() {
@@ -493,7 +493,7 @@ absl::Status Scheduler::CancelWaiting(const std::shared_ptr<Job>& job) {
   row.state = db::JobState::kCancelled;
   row.message = row.started_unix_ms == 0 ? "it had not started" : "";
   row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  const absl::Status stored = StoreRow(*job, row);
+  const absl::Status stored = StoreRow(store_, *job, row);
   if (stored.ok()) {
     Forget(*job, row, absl::CancelledError(row.message));
     return stored;

@@ -26,7 +26,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
-#include "db/store.h"
+#include "db/job_store.h"
 #include "server/devices/device_turns.h"
 #include "server/jobs/device_shares.h"
 #include "server/jobs/device_time.h"
@@ -66,7 +66,7 @@ class Scheduler {
     std::function<bool(const std::string& owner)> is_operator;
   };
   // All must outlive the scheduler.
-  Scheduler(const Options& options, db::Store& store, DeviceTurns& turns, WatchTicker& ticker,
+  Scheduler(const Options& options, db::JobStore& store, DeviceTurns& turns, WatchTicker& ticker,
             DeviceCare care);
   ~Scheduler() { Stop(); }
 
@@ -232,7 +232,7 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
-  db::Store& store_;
+  db::JobStore& store_;
   DeviceTurns& turns_;
   WatchTicker& ticker_;
   const DeviceCare care_;

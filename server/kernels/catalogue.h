@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/store.h"
 #include "kernels/catalogue.h"
 #include "tuner/kernel/kernel.h"
 

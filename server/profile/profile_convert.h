@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "db/profile_store.h"
 #include "tune/v1/profile.pb.h"
 #include "tuner/counters/counting.h"
 

@@ -60,7 +60,6 @@ class ProfileJob : public JobWork {
 
   // Each profile is stored, then told as a result. REQUIRES: Check succeeded.
   End Run(JobContext& context) override;
-  absl::Status Store(const db::JobRow& row) override { return tools_.store.UpdateJob(row); }
   std::string Name() const override { return "a profile"; }
   size_t source_bytes() const override { return SourceBytesOf(workload_.kernel()); }
 

@@ -4,7 +4,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "db/store.h"
 #include "lookup/record.h"
 #include "tune/v1/record.pb.h"
 

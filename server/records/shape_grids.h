@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
 #include "lookup/expectation.h"
 #include "lookup/index.h"
 #include "lookup/record.h"

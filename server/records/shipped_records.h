@@ -13,7 +13,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "db/store.h"
 #include "lookup/place.h"
 #include "lookup/record.h"
 #include "lookup/shipped_files.h"

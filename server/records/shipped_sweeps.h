@@ -11,7 +11,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "db/store.h"
 #include "lookup/record.h"
 #include "lookup/snapshot_lines.h"
 #include "tuner/trial_key.h"

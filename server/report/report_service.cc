@@ -42,7 +42,7 @@ bool Fits(const db::SweepRow& row, const v1::GetRooflinesRequest& request) {
 }
 
 // The newest finished sweep of each problem and device that fits, newest first.
-absl::StatusOr<std::vector<int64_t>> ChooseSweeps(db::Store& store,
+absl::StatusOr<std::vector<int64_t>> ChooseSweeps(db::SweepStore& store,
                                                   const v1::GetRooflinesRequest& request) {
   std::vector<int64_t> ids;
   for (const int64_t id : request.sweep_ids()) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
 #include "server/devices/devices.h"
 #include "server/devices/stale_ceilings.h"
 #include "server/report/sweep_evidence.h"

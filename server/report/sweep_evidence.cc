@@ -24,7 +24,7 @@ Trial Slim(Trial trial) {
   return trial;
 }
 
-absl::StatusOr<std::vector<Trial>> OwnTrials(db::Store& store, int64_t sweep_id,
+absl::StatusOr<std::vector<Trial>> OwnTrials(db::TrialStore& store, int64_t sweep_id,
                                              const Cancelled& cancelled) {
   std::vector<Trial> trials;
   int64_t last_id = 0;
@@ -56,13 +56,14 @@ absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, i
   return evidence;
 }
 
-absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::Store& store,
+absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::KernelStore& store,
                                                        const std::string& kernel_hash) {
   ASSIGN_OR_RETURN(db::KernelRow row, store.GetKernel(kernel_hash));
   return ReadKernel(row.spec_name, row.spec_text, row.files);
 }
 
-absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id) {
+absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::ProfileStore& store,
+                                                              int64_t sweep_id) {
   ASSIGN_OR_RETURN(std::vector<db::ProfileRow> rows,
                    store.ListProfiles({.sweep_id = sweep_id, .limit = kProfilesMax}));
   std::map<int64_t, CountedTrial> counted;

@@ -38,14 +38,15 @@ struct CountedTrial {
 };
 
 // The counters of a sweep's trials, by trial id: the newest profile of each.
-absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::Store& store, int64_t sweep_id);
+absl::StatusOr<std::map<int64_t, CountedTrial>> CountedTrials(db::ProfileStore& store,
+                                                              int64_t sweep_id);
 
 // NOT_FOUND: no such sweep. CANCELLED: `cancelled` said so; it is asked between pieces of trials.
 absl::StatusOr<SweepEvidence> GatherEvidence(db::Store& store, Sweeps& sweeps, int64_t sweep_id,
                                              const Cancelled& cancelled);
 
 // The kernel of a sweep as it was submitted.
-absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::Store& store,
+absl::StatusOr<std::shared_ptr<const Kernel>> KernelOf(db::KernelStore& store,
                                                        const std::string& kernel_hash);
 
 }  // namespace tune::server

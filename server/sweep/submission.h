@@ -9,7 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "db/store.h"
+#include "db/kernel_store.h"
+#include "db/sweep_store.h"
 #include "server/access/principal.h"
 #include "server/devices/devices.h"
 #include "server/kernels/catalogue.h"

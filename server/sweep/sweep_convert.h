@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "db/sweep_store.h"
 #include "server/sweep/sweep_view.h"
 #include "tune/v1/sweep.pb.h"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/store.h"
+#include "db/sweep_store.h"
 #include "server/sweep/warm_start.h"
 #include "tuner/config.h"
 #include "tuner/roofline/roofline.h"

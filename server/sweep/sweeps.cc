@@ -103,7 +103,7 @@ bool SweepWork::WaitsFor(const std::string& device_id) {
 
 JobWork::End SweepWork::Run(JobContext& context) { return sweeps_.run_(*this, context); }
 
-absl::Status SweepWork::Store(const db::JobRow& row) {
+absl::Status SweepWork::Store(db::JobStore& /*jobs*/, const db::JobRow& row) {
   SweepView view = this->view();
   view.row.job = row;
   if (db::IsFinished(row.state)) view.row.summary = SummaryText(view);

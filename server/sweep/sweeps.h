@@ -42,7 +42,7 @@ class SweepWork : public JobWork {
   bool WaitsFor(const std::string& device_id);
 
   End Run(JobContext& context) override;
-  absl::Status Store(const db::JobRow& row) override;
+  absl::Status Store(db::JobStore& jobs, const db::JobRow& row) override;
   void Ended(const absl::Status& status) override;
   // Adds the sweep as it is now, then the trials that have finished.
   void AddNews(const Feed::News& news, v1::JobEvent& event) const override;

@@ -205,7 +205,7 @@ double TrustIn(const TrialKey& other, const TrialKey& key, const KernelSpec& spe
   return trust;
 }
 
-absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps& shipped,
+absl::StatusOr<WarmStart> GatherWarmStart(db::TrialStore& store, const ShippedSweeps& shipped,
                                           const std::string& kernel_name, const Kernel& kernel,
                                           const TrialKey& key, size_t observations_max) {
   ASSIGN_OR_RETURN(const std::vector<TrialKey> keys,

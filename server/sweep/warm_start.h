@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/store.h"
+#include "db/trial_store.h"
 #include "lookup/index.h"
 #include "server/records/shipped_sweeps.h"
 #include "tune/v1/sweep.pb.h"
@@ -37,7 +37,7 @@ size_t BytesOf(const WarmStart& warm_start);
 // Gathers what the store has of the kernel under keys other than `key`, and sweeps that came with
 // the program, the nearest first, at most `observations_max`. `kernel_name` has its name space:
 // measurements in another name space do not count. Replayed sweeps are not in the store.
-absl::StatusOr<WarmStart> GatherWarmStart(db::Store& store, const ShippedSweeps& shipped,
+absl::StatusOr<WarmStart> GatherWarmStart(db::TrialStore& store, const ShippedSweeps& shipped,
                                           const std::string& kernel_name, const Kernel& kernel,
                                           const TrialKey& key, size_t observations_max);
 

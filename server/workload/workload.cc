@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
 #include "server/rpc/error_detail.h"
+#include "tuner/value.h"
 
 namespace tune::server {
 namespace {
@@ -122,7 +123,7 @@ absl::StatusOr<Config> CompleteConfig(const Workload& workload, const Config& gi
     const std::optional<Value> taken = Like(param->second, value);
     if (!taken) {
       return absl::InvalidArgumentError(
-          absl::StrCat("param ", name, " takes values like ", ToText(param->second)));
+          absl::StrCat("param ", name, " takes values like ", tune::ToText(param->second)));
     }
     param->second = *taken;
   }

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "db/store.h"
+#include "db/kernel_store.h"
 #include "server/devices/devices.h"
 #include "server/kernels/catalogue.h"
 #include "tune/v1/kernel.pb.h"

@@ -103,8 +103,8 @@ TEST_F(GateStoreTest, ARunReadsBackWhole) {
   const int64_t run_id = store_->AddGateRun(added).value();
   const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
   ASSERT_TRUE(store_
-                  ->AppendLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200),
-                                MakeLeg(kernel_id, gate::Revision::kBase, 100)})
+                  ->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200),
+                                    MakeLeg(kernel_id, gate::Revision::kBase, 100)})
                   .ok());
   gate::Judgement judgement{.verdict = gate::Verdict::kFail,
                             .reason = "why",
@@ -173,7 +173,7 @@ TEST_F(GateStoreTest, NewestRunsFirst) {
 TEST_F(GateStoreTest, EvidenceCannotBeChanged) {
   const int64_t run_id = store_->AddGateRun(MakeRun()).value();
   const int64_t kernel_id = store_->AddGateKernel(MakeKernel(run_id)).value();
-  ASSERT_TRUE(store_->AppendLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200)}).ok());
+  ASSERT_TRUE(store_->AppendGateLegs({MakeLeg(kernel_id, gate::Revision::kHead, 200)}).ok());
   ASSERT_TRUE(store_->AddGateVerdicts({{kernel_id, {}}}).ok());
   EXPECT_FALSE(store_->AddGateVerdicts({{kernel_id, {}}}).ok()) << "one verdict a kernel";
   for (const char* sql :
@@ -198,7 +198,7 @@ TEST_F(GateStoreTest, ALegIsOfAGatesKernelOrOfAComparisonsAlone) {
   LegRow unknown = leg;
   unknown.gate_kernel_id = kernel_id + 1;
   for (const LegRow& refused : {both, neither, wrong, unknown}) {
-    EXPECT_FALSE(store_->AppendLegs({leg, refused}).ok());
+    EXPECT_FALSE(store_->AppendGateLegs({leg, refused}).ok());
   }
   EXPECT_TRUE(store_->GateLegs(kernel_id)->empty()) << "all or none";
 }

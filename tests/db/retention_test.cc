@@ -200,7 +200,7 @@ TEST_F(RetentionTest, LegsCountForTheJobsOwnerAndArePrunedWithIt) {
     kernels.push_back(store_->AddGateKernel({.run_id = run, .head_kernel_hash = "k1"}).value());
     LegRow leg{
         .job_id = job.id, .gate_kernel_id = kernels.back(), .message = std::string(500, 'x')};
-    ASSERT_TRUE(store_->AppendLegs({leg, leg}).ok());
+    ASSERT_TRUE(store_->AppendGateLegs({leg, leg}).ok());
     job.kind = JobKind::kComparison;
     job.id = store_->AddJob(job).value();
     const int64_t comparison = store_->AddComparison({.job = job}).value();
@@ -209,7 +209,7 @@ TEST_F(RetentionTest, LegsCountForTheJobsOwnerAndArePrunedWithIt) {
            .compared_id = compared.back(),
            .purpose = LegPurpose::kComparison,
            .leg = {.revision = gate::Revision::kNone, .samples_ns = std::vector<double>(100, 1.0)}};
-    ASSERT_TRUE(store_->AppendLegs({leg}).ok());
+    ASSERT_TRUE(store_->AppendGateLegs({leg}).ok());
   }
   EXPECT_GT(ResultBytes("bob"), 2 * 500u + 800u);
   EXPECT_EQ(ResultBytes("bob"), ResultBytes("mallory"));

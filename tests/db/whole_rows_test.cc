@@ -106,7 +106,7 @@ TEST_F(WholeRowsTest, GateRuns) {
   leg.gate_kernel_id = kernel.id;
   leg.compared_id = 0;
   leg.purpose = LegPurpose::kRecovery;
-  ASSERT_TRUE(opened_.AppendLegs({leg}).ok());
+  ASSERT_TRUE(opened_.AppendGateLegs({leg}).ok());
   EXPECT_THAT(Differences(leg, opened_.GateLegs(kernel.id)->at(0)), IsEmpty());
   GateVerdictRow verdict = Distinct<GateVerdictRow>();
   verdict.gate_kernel_id = kernel.id;
@@ -135,7 +135,7 @@ TEST_F(WholeRowsTest, Comparisons) {
   leg.gate_kernel_id = 0;
   leg.compared_id = compared.id;
   leg.purpose = LegPurpose::kComparison;
-  ASSERT_TRUE(opened_.AppendLegs({leg}).ok());
+  ASSERT_TRUE(opened_.AppendGateLegs({leg}).ok());
   EXPECT_THAT(Differences(leg, opened_.ComparisonLegs(compared.id)->at(0)), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(opened_.GetComparison(run.id + 1).status()));
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/store.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/server/temp_dir.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "db/store.h"
 #include "tests/server/temp_dir.h"
 
 namespace tune::server {
@@ -32,15 +33,16 @@ class ComparisonEvidenceTest : public testing::Test {
   }
   void AddTurns(int turns, size_t samples) {
     for (int round = 0; round < turns; ++round) {
-      ASSERT_TRUE(store_
-                      ->AppendLegs({{.job_id = job_,
-                                     .compared_id = compared_,
-                                     .purpose = db::LegPurpose::kComparison,
-                                     .round = round,
-                                     .leg = {.revision = gate::Revision::kNone,
-                                             .samples_ns = std::vector<double>(samples, 100.0),
-                                             .median_ns = 100}}})
-                      .ok());
+      ASSERT_TRUE(
+          store_
+              ->AppendComparisonLegs({{.job_id = job_,
+                                       .compared_id = compared_,
+                                       .purpose = db::LegPurpose::kComparison,
+                                       .round = round,
+                                       .leg = {.revision = gate::Revision::kNone,
+                                               .samples_ns = std::vector<double>(samples, 100.0),
+                                               .median_ns = 100}}})
+              .ok());
     }
   }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "db/store.h"
 #include "server/comparison/comparison_work.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/comparison.grpc.pb.h"

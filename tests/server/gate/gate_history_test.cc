@@ -62,7 +62,7 @@ class GateHistoryTest : public testing::Test {
                         .leg = {.revision = revision, .samples_ns = {ns, ns, ns}}});
       }
     }
-    ASSERT_TRUE(store_->AppendLegs(legs).ok());
+    ASSERT_TRUE(store_->AppendGateLegs(legs).ok());
   }
   v1::HistorySeries Series(bool heads) {
     v1::GetHistoryRequest request;

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"
+#include "db/store.h"
 #include "server/jobs/scheduler.h"
 #include "tests/server/temp_dir.h"
 
@@ -86,12 +87,12 @@ class HeldWork : public JobWork {
   absl::Duration time_max() const override { return time_max_; }
   void LimitTime(absl::Duration time_max) { time_max_ = time_max; }
 
-  absl::Status Store(const db::JobRow& row) override {
+  absl::Status Store(db::JobStore& jobs, const db::JobRow& row) override {
     {
       std::lock_guard lock(mutex_);
       if (!store_error_.ok()) return store_error_;
     }
-    return store_.UpdateJob(row);
+    return jobs.UpdateJob(row);
   }
   void FailStore(const absl::Status& error) {
     std::lock_guard lock(mutex_);

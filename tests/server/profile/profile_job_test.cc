@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "db/store.h"
 #include "server/gate/gate_plan.h"
 #include "server/gate/gate_runner.h"
 #include "tests/server/scripted_gpus.h"

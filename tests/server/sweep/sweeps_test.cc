@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "db/store.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/wire/nouns.h"
 #include "tests/db/faulty_disk.h"

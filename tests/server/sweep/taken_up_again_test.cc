@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "db/statement.h"
-#include "db/store.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
 

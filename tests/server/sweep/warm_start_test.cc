@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "db/store.h"
 #include "server/wire/spec.h"
 #include "tests/server/temp_dir.h"
 

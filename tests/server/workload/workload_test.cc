@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
+#include "db/store.h"
 #include "server/rpc/error_detail.h"
 #include "tests/server/scripted_gpus.h"
 #include "tests/server/test_server.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "db/large_store.h"
-
 #include <string>
 #include <vector>
 
 #include "db/checks.h"
+#include "db/record_store.h"
 #include "db/statement.h"
 #include "gtest/gtest.h"
 #include "tests/db/rows_to_store.h"
