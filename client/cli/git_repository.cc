@@ -85,6 +85,9 @@ absl::StatusOr<Place> FindRepository(std::chrono::milliseconds timeout) {
           "config --global --add safe.directory \"$(pwd)\", with the clone's top in place of "
           "$(pwd); or name a folder instead of a revision");
     }
+    if (absl::StrContains(text.status().message(), "not a git repository")) {
+      return absl::InvalidArgumentError("this folder is in no git repository");
+    }
     return absl::InvalidArgumentError(
         absl::StrCat(text.status().message(),
                      "; a revision is read from the repository that you are in: change to it, or "

@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "client/cli/contained_file.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -21,12 +24,38 @@ namespace {
 constexpr size_t kMaxSourceBytes = 1 << 20;
 constexpr size_t kMaxDataBytes = 16 << 20;
 constexpr size_t kMaxFiles = 256;
+constexpr int kNestedMax = 100;  // unknown fields may be nested without end
 
 // The server reports errors, with everything it knows; this parse only looks for file names.
 class IgnoreErrors : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, int, const std::string&) override {}
 };
+
+// Whether the header names another message (`# proto-message: tune.v1.FusionTable`) or, without a
+// header, the text has fields of another message and none that only a kernel has. A spec with a
+// mistake in it is still one.
+bool IsOfAnotherMessage(const std::string& text) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (!line.empty() && !absl::ConsumePrefix(&line, "#")) break;
+    line = absl::StripLeadingAsciiWhitespace(line);
+    if (!absl::ConsumePrefix(&line, "proto-message:")) continue;
+    const std::vector<absl::string_view> parts = absl::StrSplit(line, '.');
+    return absl::StripAsciiWhitespace(parts.back()) != v1::KernelSpec::descriptor()->name();
+  }
+  IgnoreErrors ignore;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&ignore);
+  v1::KernelSpec spec;
+  if (parser.ParseFromString(text, &spec)) return false;
+  parser.AllowUnknownField(true);
+  parser.SetRecursionLimit(kNestedMax);
+  if (!parser.ParseFromString(text, &spec)) return false;
+  spec.clear_name();
+  spec.clear_summary();
+  return spec.ByteSizeLong() == 0;
+}
 
 // The files that buffers are filled with or compared with.
 std::set<std::string> DataFilesOf(const v1::KernelSpec& spec) {
@@ -111,7 +140,8 @@ absl::StatusOr<KernelFiles> ReadKernelFiles(const std::string& path, const FileR
   IgnoreErrors ignore;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&ignore);
-  if (!parser.ParseFromString(resolved.text, &spec)) {
+  kernel.is_spec = !IsOfAnotherMessage(spec_text);
+  if (!kernel.is_spec || !parser.ParseFromString(resolved.text, &spec)) {
     spec.Clear();
     return kernel;
   }

@@ -13,6 +13,7 @@ namespace tune::client {
 struct KernelFiles {
   v1::KernelSource source;
   v1::KernelSpec spec;  // empty if the text does not parse: the server says where it is wrong
+  bool is_spec = true;  // false if the text is of another message, by its header or by its fields
 };
 
 // Returns the text of a file of a folder, of at most so many bytes. NOT_FOUND: there is no such

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -28,34 +29,39 @@ constexpr int kLinksMax = 8;  // that lead from one to the next
 constexpr size_t kLinkBytesMax = 4096;
 constexpr char kSpecSuffix[] = ".textproto";
 
-absl::Status Add(absl::StatusOr<KernelFiles> files, KernelSet& set) {
-  RETURN_IF_ERROR(files.status());
-  const std::string& name = files->spec.name();
+absl::Status Add(KernelFiles files, KernelSet& set) {
+  const std::string& name = files.spec.name();
   if (name.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(files->source.spec_name(), " of ", set.label,
+        absl::StrCat(files.source.spec_name(), " of ", set.label,
                      " is no kernel spec; see what is wrong with `tunectl kernel check`"));
   }
-  if (!set.kernels.emplace(name, std::move(files->source)).second) {
+  if (!set.kernels.emplace(name, std::move(files.source)).second) {
     return absl::InvalidArgumentError(
         absl::StrCat(set.label, " has two kernels named '", name, "'"));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckCount(size_t specs, const std::string& where) {
-  if (specs == 0) {
+// Adds the specs among the .textproto files of `where`, which may be of other messages, too.
+absl::Status AddSpecs(const std::string& where, const std::vector<std::string>& paths,
+                      const FileReader& read, KernelSet& set) {
+  if (paths.size() > kSpecsMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat(where,
-                     " has no kernels: looked for <name>/<name>.textproto; --folder names another "
-                     "place"));
+        absl::StrCat(where, " has ", paths.size(), " .textproto files; at most ", kSpecsMax));
   }
-  if (specs <= kSpecsMax) return absl::OkStatus();
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(KernelFiles files, ReadKernelFiles(path, read));
+    if (files.is_spec) RETURN_IF_ERROR(Add(std::move(files), set));
+  }
+  if (!set.kernels.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(where, " has ", specs, " specs; at most ", kSpecsMax));
+      absl::StrCat(where,
+                   " has no kernels: looked for <name>/<name>.textproto; --folder names another "
+                   "place"));
 }
 
-bool IsSpec(absl::string_view path) { return absl::EndsWith(path, kSpecSuffix); }
+bool MayBeSpec(absl::string_view path) { return absl::EndsWith(path, kSpecSuffix); }
 
 // Files that end like specs, in the folder itself and in the folders in it. Links to folders are
 // not entered, as git does not.
@@ -71,7 +77,7 @@ absl::StatusOr<std::vector<std::string>> SpecsIn(const fs::path& folder) {
                        " files; name the folder of the kernels, or let --folder do it"));
     }
     if (it.depth() > 0) it.disable_recursion_pending();
-    if (IsSpec(it->path().filename().string())) specs.push_back(it->path().string());
+    if (MayBeSpec(it->path().filename().string())) specs.push_back(it->path().string());
   }
   if (error) {
     return absl::InvalidArgumentError(
@@ -84,12 +90,9 @@ absl::StatusOr<std::vector<std::string>> SpecsIn(const fs::path& folder) {
 absl::StatusOr<KernelSet> ReadFolder(const std::string& where, const std::string& folder) {
   KernelSet set{.label = where};
   ASSIGN_OR_RETURN(const bool has_inner, HasFolder(where, folder));
-  ASSIGN_OR_RETURN(const auto specs,
+  ASSIGN_OR_RETURN(const auto paths,
                    SpecsIn(has_inner ? fs::path(where) / folder : fs::path(where)));
-  RETURN_IF_ERROR(CheckCount(specs.size(), where));
-  for (const std::string& spec : specs) {
-    RETURN_IF_ERROR(Add(ReadKernelFiles(spec), set));
-  }
+  RETURN_IF_ERROR(AddSpecs(where, paths, ReadContained, set));
   return set;
 }
 
@@ -133,27 +136,31 @@ absl::StatusOr<std::string> ReadOfCommit(GitRepository& repository, const GitFil
 
 absl::StatusOr<KernelSet> ReadRevision(const std::string& where, const std::string& folder,
                                        const GitOptions& options) {
-  ASSIGN_OR_RETURN(auto repository, GitRepository::Open(options));
+  auto opened = GitRepository::Open(options);
+  if (absl::IsInvalidArgument(opened.status())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", where, "' is no folder and no .textproto file, and no git revision is read: ",
+        opened.status().message()));
+  }
+  RETURN_IF_ERROR(opened.status());
+  const std::unique_ptr<GitRepository> repository = *std::move(opened);
   ASSIGN_OR_RETURN(std::string commit, repository->CommitOf(where));
   KernelSet set{.label = commit};
   // Paths count from the top of the repository, wherever we are in it.
   fs::path top = fs::path(folder).lexically_normal();
   if (top == ".") top.clear();
   ASSIGN_OR_RETURN(const GitFiles files, repository->Files(commit, top.string()));
-  std::vector<std::string> specs;
+  std::vector<std::string> paths;
   for (const auto& [path, file] : files) {
     const fs::path inner = fs::path(path).lexically_relative(top.empty() ? "." : top);
     const auto depth = std::distance(inner.begin(), inner.end());
-    if (IsSpec(path) && depth <= 2) specs.push_back(path);
+    if (MayBeSpec(path) && depth <= 2) paths.push_back(path);
   }
-  RETURN_IF_ERROR(
-      CheckCount(specs.size(), absl::StrCat("folder '", folder, "' of commit ", commit)));
   const FileReader read = [&](const std::string& in, const std::string& name, size_t bytes_max) {
     return ReadOfCommit(*repository, files, in, name, bytes_max);
   };
-  for (const std::string& spec : specs) {
-    RETURN_IF_ERROR(Add(ReadKernelFiles(spec, read), set));
-  }
+  const std::string shown = absl::StrCat("folder '", folder, "' of commit ", commit);
+  RETURN_IF_ERROR(AddSpecs(shown, paths, read, set));
   return set;
 }
 
@@ -163,9 +170,10 @@ absl::StatusOr<KernelSet> ReadKernelSet(const std::string& where, const std::str
                                         const GitOptions& options) {
   std::error_code error;
   if (fs::is_directory(where, error)) return ReadFolder(where, folder);
-  if (!IsSpec(where)) return ReadRevision(where, folder, options);
+  if (!MayBeSpec(where)) return ReadRevision(where, folder, options);
   KernelSet set{.label = where};
-  RETURN_IF_ERROR(Add(ReadKernelFiles(where), set));
+  ASSIGN_OR_RETURN(KernelFiles files, ReadKernelFiles(where));
+  RETURN_IF_ERROR(Add(std::move(files), set));
   return set;
 }
 

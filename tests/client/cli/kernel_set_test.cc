@@ -114,13 +114,48 @@ TEST_F(KernelSetTest, ACommitHasItsOwnSharedHeaders) {
   EXPECT_THAT(header("HEAD", "kernels"), HasSubstr("mbarrier"));
 }
 
-TEST_F(KernelSetTest, WhatCannotBeReadSaysWhy) {
+TEST_F(KernelSetTest, TextprotosOfOtherMessagesAreLeftOut) {
+  WriteKernel("softmax", "one");
+  Write("kernels/fusions.textproto",
+        "# A licence\n\n# proto-message: tune.v1.FusionTable\nname: \"f\" source: \"of sizes\"");
+  Write("kernels/softmax/model.textproto", "name: \"m\" platform: \"onnx\" input { dims: 3 }");
   Git("init -q");
+  Git("add -A");
+  Git("commit -q -m first");
+  for (const char* where : {".", "kernels", "HEAD"}) {
+    const auto set = ReadKernelSet(where, "kernels");
+    ASSERT_TRUE(set.ok()) << set.status();
+    EXPECT_EQ(set->kernels.size(), 1);
+  }
+  fs::remove_all(folder_ / "kernels/softmax");
+  EXPECT_THAT(std::string(ReadKernelSet(".", "kernels").status().message()),
+              HasSubstr("has no kernels"));
+  Write("kernels/deep/deep.textproto", [] {
+    std::string deep;
+    for (int i = 0; i < 200'000; ++i) deep += "a {";
+    return deep + std::string(200'000, '}');
+  }());
+  EXPECT_FALSE(ReadKernelSet(".", "kernels").ok()) << "and ends";
+  fs::remove_all(folder_ / "kernels/deep");
+  // A spec with a misspelt field is still a spec, and so is one that a user names.
+  Write("kernels/rope/rope.textproto", "name: \"rope\" source: \"rope.cu\" argz { name: \"x\" }");
+  for (const char* where : {".", "kernels/fusions.textproto"}) {
+    EXPECT_THAT(std::string(ReadKernelSet(where, "kernels").status().message()),
+                HasSubstr("is no kernel spec"));
+  }
+}
+
+TEST_F(KernelSetTest, WhatCannotBeReadSaysWhy) {
   const auto why = [](const std::string& where) {
     const auto set = ReadKernelSet(where, "kernels");
     EXPECT_TRUE(absl::IsInvalidArgument(set.status())) << where;
     return std::string(set.status().message());
   };
+  EXPECT_EQ(
+      why("x.cu"),
+      "'x.cu' is no folder and no .textproto file, and no git revision is read: this folder is "
+      "in no git repository");
+  Git("init -q");
   EXPECT_THAT(why("nosuch"), HasSubstr("no revision that git knows"));
   EXPECT_THAT(why("--output=/tmp/x"), HasSubstr("no revision"));
   EXPECT_THAT(why("."), HasSubstr("has no kernels"));
