@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/cli/command.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/manual.h"
@@ -144,6 +146,20 @@ std::string WordsOf(const CLI::App& app) {
   return words;
 }
 
+// CLI11's text of an error; of a value that is no number with what was expected.
+std::string ErrorText(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  absl::string_view rest = text;
+  if (!absl::ConsumePrefix(&rest, "Could not convert: ")) return text;
+  const std::pair<std::string, std::string> sides = absl::StrSplit(rest, absl::MaxSplits(" = ", 1));
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const CLI::Option* option = command->get_option_no_throw(sides.first);
+  if (option == nullptr) option = app.get_option_no_throw(sides.first);
+  return absl::StrCat(sides.first, " '", sides.second, "' is not a number",
+                      option == nullptr ? "" : absl::StrCat(": ", option->get_description()));
+}
+
 // False if there is none.
 bool PrintSuggestion(const std::string& suggestion) {
   if (!suggestion.empty()) std::fprintf(stderr, "tunectl: %s\n", suggestion.c_str());
@@ -169,6 +185,13 @@ int Parse(Program& program, Session& session, std::vector<std::string> arguments
     }
     arguments = std::move(split->known);
     session.dims = std::move(split->dims);
+    const auto dims = ParseDims(session.dims);
+    const std::string flag =
+        dims.ok() ? "" : SuggestionFor(app, given, std::string(dims.status().message()));
+    if (!flag.empty()) {
+      session.Finish(absl::InvalidArgumentError(flag));
+      return session.exit_code();
+    }
   }
   const std::vector<std::string> parsed = arguments;
   // CLI11 takes them last first.
@@ -183,7 +206,7 @@ int Parse(Program& program, Session& session, std::vector<std::string> arguments
     if (code == 0) return kDone;
     if (!PrintSuggestion(SuggestionFor(app, parsed))) {
       session.Finish(absl::InvalidArgumentError(
-          absl::StrCat(error.what(), "; ", WordsOf(app), " --help lists what it takes")));
+          absl::StrCat(ErrorText(app, error), "; ", WordsOf(app), " --help lists what it takes")));
     }
     return kUsage;
   }

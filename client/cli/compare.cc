@@ -47,6 +47,7 @@ std::pair<std::string, std::string> SplitLabel(const std::string& text) {
 }
 
 absl::StatusOr<v1::ComparisonEntry> MakeEntry(const std::string& text) {
+  RETURN_IF_ERROR(CheckIsNoDim(text));
   const auto [label, kernel] = SplitLabel(text);
   v1::ComparisonEntry entry;
   ASSIGN_OR_RETURN(const std::string name, SetKernel(kernel, entry));
@@ -82,9 +83,9 @@ absl::StatusOr<v1::SubmitComparisonRequest> MakeRequest(const CompareFlags& flag
         "my/softmax.textproto'");
   }
   if (flags.kernels.size() == 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a comparison needs two kernels or more: 'tunectl compare ", flags.kernels[0],
-                     " OTHER'; 'tunectl bench ", flags.kernels[0], "' measures one alone"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a comparison needs two kernels or more: 'tunectl compare ", flags.kernels[0],
+        " OTHER'; 'tunectl bench ", SplitLabel(flags.kernels[0]).second, "' measures one alone"));
   }
   v1::SubmitComparisonRequest request;
   for (const std::string& text : flags.kernels) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "client/cli/dim_flags.h"
 #include "client/cli/kernel_files.h"
 
 namespace tune::client {
@@ -31,8 +32,16 @@ std::vector<std::string> KernelChoice::All() const {
   return all;
 }
 
+absl::Status CheckIsNoDim(const std::string& kernel) {
+  const absl::StatusOr<DimSweep> dim = ParseDimSweep(kernel, /*values_max=*/1);
+  if (!dim.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("'", kernel, "' is no kernel; dims are flags: --",
+                                                 dim->dim, " ", dim->values.front()));
+}
+
 absl::StatusOr<std::string> OneKernel(const KernelChoice& choice) {
   const std::vector<std::string> kernels = choice.All();
+  for (const std::string& kernel : kernels) RETURN_IF_ERROR(CheckIsNoDim(kernel));
   if (kernels.size() == 1 && !kernels.front().empty()) return kernels.front();
   return absl::InvalidArgumentError(
       "name one kernel, by its name in the catalogue or the path of a spec; 'tunectl kernel "

@@ -26,7 +26,10 @@ struct KernelChoice {
   std::vector<std::string> All() const;
 };
 
-// The one kernel that was given. INVALID_ARGUMENT if none or more were.
+// INVALID_ARGUMENT if what was given for a kernel is a dim with its size, such as "rows=64".
+absl::Status CheckIsNoDim(const std::string& kernel);
+
+// The one kernel that was given. INVALID_ARGUMENT if none or more were, or a dim.
 absl::StatusOr<std::string> OneKernel(const KernelChoice& choice);
 
 // The name of a kernel: of a path the one that its spec gives.

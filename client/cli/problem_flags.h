@@ -56,9 +56,10 @@ absl::StatusOr<Request> MakeQuestion(const Session& session, const ProblemFlags&
 
 // Sets kernel_name, or kernel_source if `kernel` is the path of a spec. Returns the kernel's name,
 // which is empty for a spec that does not parse: the server says where it is wrong.
-// INVALID_ARGUMENT: the spec's files cannot be read.
+// INVALID_ARGUMENT: it is a dim, or the spec's files cannot be read.
 template <typename Request>
 absl::StatusOr<std::string> SetKernel(const std::string& kernel, Request& request) {
+  RETURN_IF_ERROR(CheckIsNoDim(kernel));
   if (!IsSpecPath(kernel)) {
     request.set_kernel_name(kernel);
     return kernel;

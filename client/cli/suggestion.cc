@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/near_name.h"
+#include "client/cli/kernel_choice.h"
 
 namespace tune::client {
 namespace {
@@ -77,10 +78,9 @@ std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& a
       absl::StrAppend(&path, " ", argument);
       continue;
     }
-    if (absl::StrContains(argument, '=') && TakesPositionals(*level)) {
-      const size_t equals = argument.find('=');
-      return absl::StrCat("dims are flags: --", argument.substr(0, equals), " ",
-                          argument.substr(equals + 1));
+    const absl::Status no_dim = CheckIsNoDim(argument);
+    if (error.empty() && !no_dim.ok() && TakesPositionals(*level)) {
+      return std::string(no_dim.message());
     }
     if (level == &app) {
       const std::string path_of_it = PathOf(app, argument);

@@ -76,7 +76,8 @@ TEST(TunectlTest, WhatIsMistypedIsSuggested) {
       {{"--address", "unix:/x", "devcie", "list"}, "did you mean 'tunectl device'?"},
       {{"device", "lst"}, "did you mean 'tunectl device list'?"},
       {{"status"}, "did you mean 'tunectl server status'?"},
-      {{"sweep", "softmax", "rows=64"}, "dims are flags: --rows 64"},
+      {{"sweep", "softmax", "--bugdet", "3s"}, "has no flag --bugdet; did you mean --budget?"},
+      {{"sweep", "--bugdet", "3s"}, "has no flag --bugdet; did you mean --budget?"},
       {{"device", "frobnicate"}, "there is: list, show"},
       {{"device", "list", "--jsn"}, "did you mean --json?"},
       {{"frobnicate"}, "there is: sweep, best"},
@@ -86,6 +87,30 @@ TEST(TunectlTest, WhatIsMistypedIsSuggested) {
     EXPECT_EQ(ran.code, 2) << suggestion;
     EXPECT_THAT(ran.err, HasSubstr(suggestion));
   }
+}
+
+TEST(TunectlTest, ADimGivenAsAKernelIsAFlag) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"sweep", "softmax", "rows=64"},
+      {"best", "rows=64"},
+      {"bench", "softmax", "rows=64"},
+      {"compare", "softmax", "softmax_triton", "rows=64"}};
+  for (const auto& words : cases) {
+    const Ran ran = Tunectl(words);
+    EXPECT_EQ(ran.code, 2) << words[0];
+    EXPECT_EQ(ran.out, "") << words[0];
+    EXPECT_EQ(ran.err, "tunectl: 'rows=64' is no kernel; dims are flags: --rows 64\n");
+  }
+}
+
+// LABEL=KERNEL, an argument of compare, is none.
+TEST(TunectlTest, ALabelledKernelIsNoDim) {
+  const std::string swept = Tunectl({"compare", "a=softmax", "b=softmax", "--sweep", "rows"}).err;
+  EXPECT_THAT(swept, HasSubstr("needs a dim and its values"));
+  EXPECT_THAT(swept, Not(HasSubstr("dims are flags")));
+  const std::string one = Tunectl({"compare", "a=softmax"}).err;
+  EXPECT_THAT(one, HasSubstr("'tunectl bench softmax' measures one alone"));
+  EXPECT_THAT(one, Not(HasSubstr("dims are flags")));
 }
 
 TEST(TunectlTest, HelpNamesRangesDefaultsAndChoicesInWords) {
@@ -118,6 +143,8 @@ TEST(TunectlTest, FlagsRejectWhatTheirRulesDoNotAllow) {
       {{"bench", "softmax", "--seed", "-1"}, "'-1' is below 0"},
       {{"kernel", "show", "a", "--kernel", "b"}, "name one kernel"},
       {{"kernel", "new", "k", "--language", "sql"}, "sql not in {"},
+      {{"report", "sweep", "scale-ptx"},
+       "ID 'scale-ptx' is not a number: Sweep id, as in 'tunectl sweep list'"},
       {{"snapshot", "diff"}, "BEFORE is required"}};
   for (const auto& [words, error] : cases) {
     const Ran ran = Tunectl(words);
