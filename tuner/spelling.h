@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other spellings of names, as users and frameworks write them. The command line, the daemon and
-// the C library take these; specs, records and messages have the one name.
+// Other spellings of devices, as users and frameworks write them. The command line, the daemon and
+// the C library take these; records and messages have the one name.
 #pragma once
 
 #include <string>
@@ -8,10 +8,6 @@
 #include "absl/strings/string_view.h"
 
 namespace tune {
-
-// The spec's name of a data type that is spelt as in C++, NumPy or PyTorch: "f32" for "float32",
-// "float" or "torch.float32". Other text is returned as it is.
-std::string SpecDType(absl::string_view text);
 
 // The id or family of a device in letters of any case: "cpu" for "CPU", "cuda:0" for "CUDA:0".
 // Other text, such as a device's name, is returned as it is.

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/printable.h"
+#include "base/spec_dtype.h"
 #include "base/status_macros.h"
 #include "client/cli/benchmark_run.h"
 #include "client/cli/command.h"
@@ -76,7 +77,7 @@ std::string CaseName(const std::string& kernel, const std::map<std::string, int6
 }
 
 absl::Status Bench::MakeCases() {
-  const std::string& dtype = flags_.problem.dtype;
+  const std::string dtype = SpecDType(flags_.problem.dtype);
   ASSIGN_OR_RETURN(const auto dims, ParseDims(session_.dims));
   v1::SubmitBenchRequest common;
   RETURN_IF_ERROR(SetMeasured(session_, flags_.problem, common));

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/near_name.h"
+#include "base/spec_dtype.h"
 
 namespace tune::client {
 namespace {
@@ -82,10 +85,41 @@ struct Candidate {
 };
 
 bool IsChosen(const ExportRecord& record, const ExportChoice& choice) {
-  if (!choice.dtype.empty() && record.dtype != choice.dtype) return false;
+  if (!choice.dtype.empty() && record.dtype != SpecDType(choice.dtype)) return false;
   return std::all_of(choice.dims.begin(), choice.dims.end(), [&](const auto& dim) {
     return std::find(record.dims.begin(), record.dims.end(), dim) != record.dims.end();
   });
+}
+
+// An error for a kernel that has no record: the near name of a kernel that the snapshot knows, or
+// the kernels that have records.
+absl::Status NoRecordOf(const std::string& kernel, const Json& snapshot) {
+  std::vector<std::string> names;
+  for (const Json& one : Member(snapshot, "kernels")) names.push_back(TextOf(one, "name"));
+  std::set<std::string> known;
+  for (const Json& json : Member(snapshot, "records")) known.insert(TextOf(json, "kernel"));
+  known.erase(kernel);  // with records of a warm cache alone
+  names.insert(names.end(), known.begin(), known.end());
+  names.erase(std::remove(names.begin(), names.end(), kernel), names.end());
+  const std::string near = DidYouMean(kernel, names);
+  return absl::NotFoundError(absl::StrCat(
+      "the snapshot has no record of ", kernel,
+      !near.empty()   ? near
+      : known.empty() ? "; it has none at all"
+                      : absl::StrCat("; it has some of ", absl::StrJoin(known, ", "))));
+}
+
+// An error for a choice that leaves none of the kernel's problems, with those that there are.
+absl::Status NoneIsChosen(const ExportChoice& choice, const std::set<std::string>& problems) {
+  constexpr size_t kShown = 5;
+  std::string asked = choice.dtype.empty() ? "" : absl::StrCat(" --dtype ", choice.dtype);
+  for (const auto& [dim, size] : choice.dims) absl::StrAppend(&asked, " --dim ", dim, "=", size);
+  const std::vector<std::string> all(problems.begin(), problems.end());
+  const std::vector<std::string> shown(all.begin(), all.begin() + std::min(all.size(), kShown));
+  return absl::NotFoundError(
+      absl::StrCat("the snapshot has records of ", choice.kernel, ", but none is left by", asked,
+                   "; there is: ", absl::StrJoin(shown, ", "),
+                   all.size() > kShown ? absl::StrCat(" and ", all.size() - kShown, " more") : ""));
 }
 
 // Keeps the records of one source: configs of two sources may not even have the same params.
@@ -130,30 +164,33 @@ absl::StatusOr<ExportSource> ReadExportSource(const std::string& text, const std
   const Json& records = Member(snapshot, "records");
   if (!records.is_array()) return absl::InvalidArgumentError("this is no snapshot");
   std::map<std::string, std::vector<Candidate>> by_device;
+  std::set<std::string> problems;  // of the kernel, chosen or not
   for (const Json& json : records) {
     const Json& hard = Member(json, "hard");
     if (TextOf(json, "kernel") != kernel || TextOf(hard, "cache_mode") == "warm") continue;
     std::optional<ExportRecord> record = ToRecord(json);
-    if (!record || !IsChosen(*record, choice)) continue;
+    if (!record) continue;
+    problems.insert(absl::StrCat(absl::StrJoin(record->dims, " ", absl::PairFormatter("=")), " ",
+                                 record->dtype));
+    if (!IsChosen(*record, choice)) continue;
     by_device[TextOf(hard, "device")].push_back(
         {.kernel_hash = TextOf(hard, "kernel_hash"),
          .published_unix_ms = NumberOf(json, "published_unix_ms"),
          .record = *std::move(record)});
   }
+  if (problems.empty()) return NoRecordOf(kernel, snapshot);
+  if (by_device.empty()) return NoneIsChosen(choice, problems);
   std::vector<std::string> devices;
   for (const auto& [name, unused] : by_device) devices.push_back(name);
   const std::vector<std::string> chosen = Named(device, devices);
-  const std::string there = absl::StrJoin(devices, ", ");
   if (chosen.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("the snapshot has records of ", kernel, " on ",
                                                    absl::StrJoin(chosen, ", "),
                                                    ": choose one with --device"));
   }
   if (chosen.empty()) {
-    const std::string where = device.empty() ? "" : absl::StrCat(" on ", device);
-    const std::string others = devices.empty() ? "" : absl::StrCat(", only on ", there);
-    return absl::NotFoundError(absl::StrCat("the snapshot has no record of ", kernel, where, others,
-                                            "; see `tunectl snapshot show`"));
+    return absl::NotFoundError(absl::StrCat("the snapshot has no record of ", kernel, " on ",
+                                            device, ", only on ", absl::StrJoin(devices, ", ")));
   }
   ExportSource source{.kernel = kernel, .device = chosen.front(), .digest = digest};
   std::vector<Candidate>& kept = by_device[chosen.front()];

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/spec_dtype.h"
 #include "base/status_macros.h"
 #include "client/libtune/c_interface.h"
 #include "client/libtune/local_devices.h"
@@ -104,7 +105,8 @@ absl::StatusOr<tune::Value> Evaluate(const tune_client* client, const tune_quest
   const auto& host = *tune::DeviceProfiles().back();
   const std::string on =
       target == nullptr ? std::string(host.common_targets.front()) : std::string(target);
-  return kernel->Evaluate(expression, dims, problem.dtype == nullptr ? "" : problem.dtype,
+  return kernel->Evaluate(expression, dims,
+                          problem.dtype == nullptr ? "" : tune::SpecDType(problem.dtype),
                           client->client->snapshot()->TargetNamed(on));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/spec_dtype.h"
 #include "base/status_macros.h"
 #include "server/gate/gate_evidence.h"
 #include "server/rpc/wanted.h"
@@ -25,7 +26,8 @@ bool Matches(const v1::GetHistoryRequest& request, const db::GateRunRow& run,
       request.device() != run.device_name) {
     return false;
   }
-  if (!request.dtype().empty() && request.dtype() != ToText(kernel.problem.dtype)) return false;
+  const std::string dtype = SpecDType(request.dtype());
+  if (!dtype.empty() && dtype != ToText(kernel.problem.dtype)) return false;
   for (const auto& [name, value] : request.dims()) {
     const std::pair<std::string, int64_t> wanted(name, value);
     const auto& dims = kernel.problem.dims;

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/spec_dtype.h"
 #include "base/status_macros.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/evaluation.h"
 #include "tuner/kernel/parsed_spec.h"
-#include "tuner/spelling.h"
 
 namespace tune {
 namespace {

@@ -184,6 +184,11 @@ class Answers(kit.PackageTest):
 
         self.assertEqual(tunectl.best("scale", dtype=Name("torch.float32"), device=kit.H200).dtype, "f32")
         self.assertEqual(tunectl.best("scale", dtype=Name("torch.bfloat16"), device=kit.H200).dtype, "bf16")
+        for spelling in ("BF16", "bfloat16", "BFloat16", "torch.bfloat16"):
+            self.assertEqual(tunectl.best("scale", dtype=spelling, device=kit.H200).dtype, "bf16")
+        for spelling, name in (("F32", "f32"), ("fp32", "f32"), ("float", "f32"), ("half", "f16"), ("FP16", "f16"), ("fp64", "f64"),
+                               ("double", "f64"), ("Bool", "bool"), ("F99", "F99"), (None, "")):
+            self.assertEqual(dtype_name(spelling), name)
         for device, name in ((None, ""), (1, "cuda:1"), ("CUDA:0", "cuda:0"), (Name("cpu"), "cpu"), ("CPU", "cpu"),
                              ("NVIDIA H200", "NVIDIA H200"), ("cpu:AMD EPYC", "cpu:AMD EPYC")):
             self.assertEqual(device_name(device), name)

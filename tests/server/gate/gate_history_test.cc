@@ -97,6 +97,18 @@ TEST_F(GateHistoryTest, AnotherKernelOfTheNameHasASeriesOfItsOwn) {
   EXPECT_EQ(points, (std::map<std::string, int>{{"new", 4}, {"other", 2}}));
 }
 
+TEST_F(GateHistoryTest, ADataTypeMayBeSpeltAsInPyTorch) {
+  AddGate(653, 654);
+  for (const auto& [dtype, series] :
+       std::map<std::string, int>{{"f32", 1}, {"float32", 1}, {"torch.float32", 1}, {"bf16", 0}}) {
+    v1::GetHistoryRequest request;
+    request.set_kernel_name("scale");
+    request.set_heads(true);
+    request.set_dtype(dtype);
+    EXPECT_EQ(History(request, *store_, {}).value().series_size(), series) << dtype;
+  }
+}
+
 TEST_F(GateHistoryTest, OneGateShowsThatItsHeadIsSlower) {
   AddGate(653, 736);
   const v1::HistorySeries series = Series(/*heads=*/true);
