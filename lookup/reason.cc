@@ -22,6 +22,13 @@ DimMatch MatchOf(const std::map<std::string, DimMatch>& dims, const std::string&
   return found == dims.end() ? DimMatch::kNearest : found->second;
 }
 
+// "a factor of 2.73", "a factor of 2341".
+std::string FactorText(double factor) {
+  const bool is_long = factor >= 1000 && factor < 1e15;
+  return absl::StrCat("a factor of ",
+                      is_long ? absl::StrFormat("%.0f", factor) : absl::StrFormat("%.3g", factor));
+}
+
 struct Differences {
   std::vector<std::string> texts;    // of dims that matter
   std::vector<std::string> ignored;  // of dims that do not
@@ -35,7 +42,7 @@ std::string DescribeDim(const std::string& name, int64_t asked, int64_t there, b
     return absl::StrCat(text, " (both in ", bucket.low, " to ", bucket.high, ")");
   }
   const double factor = std::exp2(std::abs(AxisPosition(asked) - AxisPosition(there)));
-  return factor < 1.005 ? text : absl::StrFormat("%s (a factor of %.3g)", text, factor);
+  return factor < 1.005 ? text : absl::StrCat(text, " (", FactorText(factor), ")");
 }
 
 Differences Compare(const Problem& asked, const Problem& there,
@@ -105,7 +112,7 @@ std::string ExplainMatch(Match match, const Query& query, const Record& record,
   if (!differences.texts.empty()) {
     absl::StrAppend(&reason, ": ", absl::StrJoin(differences.texts, ", "));
     if (differences.texts.size() > 1) {
-      absl::StrAppendFormat(&reason, ", a factor of %.3g in all", std::exp2(differences.distance));
+      absl::StrAppend(&reason, ", ", FactorText(std::exp2(differences.distance)), " in all");
     }
   } else if (match == Match::kNearest) {
     absl::StrAppend(&reason, ": the same problem");

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/address.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
@@ -98,8 +99,9 @@ void PrintStatus(const v1::ServerStatus& server) {
       {"disk",
        absl::StrCat(BytesText(server.traffic().state_free_bytes()), " free where the state is")},
       {"watchers", absl::StrCat(server.watchers(), " of at most ", server.bounds().watchers())},
-      {"stored", absl::StrCat(server.trial_count(), " trials, ", server.record_count(),
-                              " records, snapshot ", server.snapshot_id())},
+      {"stored",
+       absl::StrCat(Counted(server.trial_count(), "trial"), ", ",
+                    Counted(server.record_count(), "record"), ", snapshot ", server.snapshot_id())},
       {"cache", absl::StrCat(BytesText(server.compile_cache_bytes()), " of compiled variants; ",
                              BytesText(server.bounds().cache_bytes()), " at most, ",
                              BytesText(server.bounds().binary_bytes()), " each")},

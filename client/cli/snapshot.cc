@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
@@ -48,8 +49,8 @@ struct SnapshotFlags {
 };
 
 std::string LineOf(const v1::Snapshot& snapshot) {
-  return absl::StrCat("snapshot ", snapshot.number(), ", ", snapshot.record_count(), " records, ",
-                      snapshot.digest());
+  return absl::StrCat("snapshot ", snapshot.number(), ", ",
+                      Counted(snapshot.record_count(), "record"), ", ", snapshot.digest());
 }
 
 absl::Status ListSnapshots(Session& session, const SnapshotFlags&) {
@@ -470,7 +471,7 @@ absl::Status Prune(Session& session, const SnapshotFlags& flags) {
   request.set_keep(flags.keep);
   ASSIGN_OR_RETURN(const v1::PruneSnapshotsResponse response,
                    Call(session.Connect(), &v1::SnapshotService::Stub::PruneSnapshots, request));
-  std::printf("%u snapshots removed, %s\n", response.removed(),
+  std::printf("%s removed, %s\n", Counted(response.removed(), "snapshot").c_str(),
               BytesText(static_cast<double>(response.removed_bytes())).c_str());
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/report/format.h"
@@ -96,10 +97,10 @@ std::string NextCommand(const v1::Sweep& sweep) {
 void AddWarmStart(std::string& text, const v1::Sweep& sweep, bool verbose) {
   if (!sweep.has_warm_start()) return;
   const v1::WarmStart& start = sweep.warm_start();
-  const int sources = start.sources_size();
   AddLine(text, "started",
-          fmt::format("from {} observations of {} earlier source{}{}", start.observations(),
-                      sources, sources == 1 ? "" : "s", verbose ? ":" : " (-v lists them)"));
+          absl::StrCat("from ", Counted(start.observations(), "observation"), " of ",
+                       Counted(start.sources_size(), "earlier source"),
+                       verbose ? ":" : " (-v lists them)"));
   if (!verbose) return;
   for (const std::string& source : start.sources()) AddLine(text, "", source);
 }
@@ -265,7 +266,7 @@ std::string ReportText(const v1::Sweep& sweep, const v1::SweepReport& failures, 
     absl::StrAppend(&tried, ", ", progress.reused(), " of them measured earlier");
   }
   if (progress.worker_restarts() > 0) {
-    absl::StrAppend(&tried, ", ", progress.worker_restarts(), " worker restarts");
+    absl::StrAppend(&tried, ", ", Counted(progress.worker_restarts(), "worker restart"));
   }
   if (!sweep.end_message().empty()) absl::StrAppend(&tried, "; ", sweep.end_message());
   AddLine(text, "tried", tried);

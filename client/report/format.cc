@@ -64,7 +64,10 @@ std::string BytesText(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
-std::string PercentText(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
+std::string PercentText(double fraction) {
+  return fraction < 10 ? fmt::format("{:.1f} %", fraction * 100)
+                       : fmt::format("{:.0f} times", fraction);
+}
 
 std::string TimeText(int64_t unix_ms) {
   if (unix_ms == 0) return "-";

@@ -20,7 +20,7 @@ std::string DurationText(double seconds);            // "12 s", "3 min 20 s"
 std::string BandwidthText(double bytes_per_second);  // "3813 GB/s"
 std::string FlopRateText(double flops_per_second);   // "618.2 TFLOP/s"
 std::string BytesText(double bytes);                 // "139.8 GiB"
-std::string PercentText(double fraction);            // "90.1 %"
+std::string PercentText(double fraction);            // "90.1 %", "88 times"
 std::string TimeText(int64_t unix_ms);               // "2026-01-31 17:45", local time
 std::string ToText(const v1::Value& value);
 std::string ToText(const v1::Config& config);  // "BLOCK_M=64 STAGES=2"

@@ -110,6 +110,9 @@ TEST(LookupIndexTest, NearestIsByRatioOnEachAxis) {
   EXPECT_EQ(answer.reason,
             "nearest on NVIDIA H200: seq is 3000 and the record's 4096 (a factor of 1.37), rows is "
             "16 and the record's 8 (a factor of 2), a factor of 2.73 in all");
+  answer = index->Lookup(Ask(At(4096 * 2341, 8)));
+  EXPECT_EQ(answer.reason,
+            "nearest on NVIDIA H200: seq is 9588736 and the record's 4096 (a factor of 2341)");
   // 4096 x 1 is far from 64 x 64, though their volumes are equal.
   index = IndexOf({MakeRecord(1, At(4096, 1)), MakeRecord(2, At(32, 32))});
   EXPECT_EQ(IdOf(index->Lookup(Ask(At(64, 64)))), 2);

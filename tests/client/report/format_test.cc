@@ -23,6 +23,8 @@ TEST(Format, PicksUnitsAndDigits) {
   EXPECT_EQ(BytesText(1023), "1023 B");
   EXPECT_EQ(BytesText(150324248576.0), "140.0 GiB");
   EXPECT_EQ(PercentText(0.901), "90.1 %");
+  EXPECT_EQ(PercentText(9.987), "998.7 %");
+  EXPECT_EQ(PercentText(87.959), "88 times");
 }
 
 TEST(Format, EnumsLoseTheirPrefix) {
