@@ -73,8 +73,9 @@ void Order(const std::string& device_name, std::vector<SpeakingGrid>& grids) {
 Expectation ExpectMeasured(const Record& record) {
   const Measurement& measured = record.trial.measurement;
   const double median = measured.latency_ns_median;
+  const double least = TooNoisyToTell(measured) ? measured.latency_ns_low : median;
   return {.basis = Basis::kMeasured,
-          .loss_high = median > 0 ? std::max(0.0, measured.latency_ns_high / median - 1) : 0};
+          .loss_high = median > 0 ? std::max(0.0, (measured.latency_ns_high - least) / median) : 0};
 }
 
 Expectation AskGrids(std::vector<SpeakingGrid> grids, const Query& query,

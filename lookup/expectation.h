@@ -50,11 +50,9 @@ struct SpeakingGrid {
   std::function<RecordPtr(size_t shape)> record_of;
 };
 
-// A confidence interval that reaches further than this above the measurement gives no bound on the
-// loss.
-inline constexpr double kNoisyLoss = 0.2;
-
-// The expectation of a record of the very problem asked for: no loss, within its interval.
+// The expectation of a record of the very problem asked for: no loss, to as far as its interval
+// reaches above the latency. If the interval is too wide to tell (TooNoisyToTell), `loss_high` is
+// its width, which is above kNoisyWidth.
 Expectation ExpectMeasured(const Record& record);
 
 // Completes the answer `found` from the grids. If neither the problem nor its bucket was tuned, the

@@ -3,6 +3,11 @@
 
 namespace tune {
 
+bool TooNoisyToTell(const Measurement& measurement) {
+  const double width = measurement.latency_ns_high - measurement.latency_ns_low;
+  return measurement.latency_ns_low > 0 && width > kNoisyWidth * measurement.latency_ns_median;
+}
+
 std::string ToText(Outcome outcome) {
   switch (outcome) {
     case Outcome::kOk:

@@ -53,6 +53,12 @@ TUNE_FIELDS(Measurement, sample_count, latency_ns_median, latency_ns_low, latenc
             latency_ns_min, latency_ns_mean, clock, cache_mode, bytes_per_second, flops_per_second,
             peak_fraction, stopped_early, samples_ns);
 
+inline constexpr double kNoisyWidth = 0.2;
+
+// Whether the interval is wider than a fifth of the latency: the host was then too noisy to decide
+// how fast the config is, or whether it is faster than another. False without an interval.
+bool TooNoisyToTell(const Measurement& measurement);
+
 struct Resources {
   int64_t registers = 0;
   int64_t spill_bytes = 0;

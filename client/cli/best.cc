@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
@@ -25,33 +27,27 @@
 namespace tune::client {
 namespace {
 
-// An interval that reaches so far says nothing (tuner/sweep/winner.h).
-constexpr double kNoisyLoss = 0.2;
-
 using Sizes = google::protobuf::RepeatedField<int64_t>;
 
-std::string Shapes(int count) {
-  return absl::StrCat(count, count == 1 ? " tuned shape" : " tuned shapes");
-}
-
 // "loses 1.2 % of the best there would be; nine of ten times 0.0 to 6.1 %; by 5 tuned shapes".
-std::string ExpectationText(const v1::Expectation& expectation) {
-  const int count = expectation.neighbours_size();
+std::string ExpectationText(const v1::LookupResponse& answer) {
+  const v1::Expectation& expectation = answer.expectation();
+  const std::string shapes = Counted(expectation.neighbours_size(), "tuned shape");
   const std::string high = PercentText(expectation.loss_high());
   const std::string loss =
       fmt::format("loses {} against the best there would be; nine of ten times {} to {}",
                   PercentText(expectation.loss()), PercentText(expectation.loss_low()), high);
   switch (expectation.basis()) {
     case v1::BASIS_MEASURED:
-      if (expectation.loss_high() > kNoisyLoss) {
+      if (answer.record().too_noisy()) {
         return absl::StrCat("may lose up to ", high,
                             ": measured here, but the host was too noisy to tell");
       }
       return absl::StrCat("loses nothing: measured here, to ", high);
     case v1::BASIS_NEIGHBOURS:
-      return absl::StrCat(loss, "; by ", Shapes(count));
+      return absl::StrCat(loss, "; by ", shapes);
     case v1::BASIS_SIBLING:
-      return absl::StrCat(loss, "; by ", Shapes(count), " of another device");
+      return absl::StrCat(loss, "; by ", shapes, " of another device");
     default:
       return "unknown: nothing was measured that says anything";
   }
@@ -129,9 +125,8 @@ void PrintRecord(const v1::Record& record) {
   std::printf("%-10s%s  on %s (%s)\n", "tuned", ToText(record.problem()).c_str(),
               record.device_name().c_str(), record.target().c_str());
   std::string latency = fmt::format(
-      "{}   (its rounds are at {} to {}, {} samples, {} clock, {} cache)",
-      LatencyText(measurement.latency_ns_median()), LatencyText(measurement.latency_ns_low()),
-      LatencyText(measurement.latency_ns_high()), measurement.sample_count(),
+      "{}   ({}, {}, {} clock, {} cache)", LatencyText(measurement.latency_ns_median()),
+      LatencyIntervalText(measurement, std::nullopt), Counted(measurement.sample_count(), "sample"),
       ToText(measurement.clock()), record.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
   if (measurement.bytes_per_second() > 0) {
     absl::StrAppend(&latency, "   ", BandwidthText(measurement.bytes_per_second()));
@@ -163,7 +158,7 @@ void PrintRecord(const v1::Record& record) {
 void PrintAnswer(const v1::LookupResponse& response) {
   std::printf("%s\n", Bold(ToText(response.config())).c_str());
   std::printf("%-10s%s\n", "match", ReasonText(response).c_str());
-  std::printf("%-10s%s\n", "expected", ExpectationText(response.expectation()).c_str());
+  std::printf("%-10s%s\n", "expected", ExpectationText(response).c_str());
   for (const std::string& launch : LaunchLines(response)) {
     std::printf("%-10s%s\n", "launch", launch.c_str());
   }
@@ -251,7 +246,7 @@ void PrintExplained(const v1::ExplainResponse& response) {
               response.device_name().empty() ? "this host" : response.device_name().c_str(),
               response.target().c_str());
   std::printf("%-10s%s\n", "match", ReasonText(answer).c_str());
-  std::printf("%-10s%s\n", "expected", ExpectationText(answer.expectation()).c_str());
+  std::printf("%-10s%s\n", "expected", ExpectationText(answer).c_str());
   for (const std::string& line : NeighbourLines(answer.expectation())) {
     std::printf("    %s\n", line.c_str());
   }

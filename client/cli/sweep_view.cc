@@ -57,19 +57,13 @@ std::string SpeedText(const v1::Sweep& sweep) {
 std::string LatencyLine(const v1::SweepResult& result) {
   const v1::Measurement& measurement = result.best().measurement();
   const uint32_t rounds = result.confirm_rounds();
-  std::string samples = absl::StrCat(measurement.sample_count(), " samples");
+  std::string samples = Counted(measurement.sample_count(), "sample");
   if (rounds > 0) {
-    absl::StrAppend(&samples, " in ", rounds, rounds == 1 ? " fresh process" : " fresh processes");
+    absl::StrAppend(&samples, " in ", Counted(rounds, "fresh process", "fresh processes"));
   }
-  const std::string span = absl::StrCat(LatencyText(measurement.latency_ns_low()), " to ",
-                                        LatencyText(measurement.latency_ns_high()));
-  // The order statistics of fewer than six rounds do not reach 95 %.
-  const std::string interval = rounds == 1                ? "one round, so no interval"
-                               : rounds > 1 && rounds < 6 ? absl::StrCat("its rounds are at ", span)
-                                                          : absl::StrCat("95 % interval ", span);
   return fmt::format("{}  ({}, {}, {} clock, {} cache)",
-                     LatencyText(measurement.latency_ns_median()), interval, samples,
-                     ToText(measurement.clock()),
+                     LatencyText(measurement.latency_ns_median()),
+                     LatencyIntervalText(measurement, rounds), samples, ToText(measurement.clock()),
                      measurement.cache_mode() == v1::CACHE_MODE_WARM ? "warm" : "cold");
 }
 

@@ -16,7 +16,10 @@
 namespace tune::library {
 namespace {
 
-std::string Percent(double share) { return absl::StrFormat("%.1f%%", share * 100); }
+// "1.3%", "88 times".
+std::string Percent(double share) {
+  return share < 10 ? absl::StrFormat("%.1f%%", share * 100) : absl::StrFormat("%.0f times", share);
+}
 
 Candidate Compare(const lookup::Query& asked, const lookup::KernelPolicy& policy,
                   const ConfigRules& rules, const lookup::Record& record) {
@@ -72,7 +75,7 @@ std::string TextOf(const Expectation& expectation) {
   }
   if (expectation.basis == Basis::kMeasured) {
     const std::string high = Percent(expectation.loss_high);
-    if (expectation.loss_high > lookup::kNoisyLoss) {
+    if (expectation.loss_high > kNoisyWidth) {
       return absl::StrCat("may lose up to ", high,
                           ": measured here, but the host was too noisy to tell");
     }

@@ -153,11 +153,22 @@ std::string TellingLine(const std::string& message) {
   return absl::StrCat(lines.front().substr(0, place + outcome.size()), *line);
 }
 
+std::string LatencyIntervalText(const v1::Measurement& measurement,
+                                std::optional<uint32_t> rounds) {
+  if (rounds == 1) return "one round, so no interval";
+  const std::string span = absl::StrCat(LatencyText(measurement.latency_ns_low()), " to ",
+                                        LatencyText(measurement.latency_ns_high()));
+  if (!rounds) return absl::StrCat("interval ", span);
+  const bool few = *rounds > 1 && *rounds < 6;
+  return absl::StrCat(few ? "its rounds are at " : "95 % interval ", span);
+}
+
 std::string TooNoisyText(const v1::Measurement& measurement) {
   const double width = measurement.latency_ns_high() - measurement.latency_ns_low();
-  return absl::StrCat("the host was too noisy to tell: the interval is ",
-                      PercentText(width / measurement.latency_ns_median()),
-                      " of the latency wide; sweep again with --fresh when it is quiet");
+  const double share = width / measurement.latency_ns_median();
+  return absl::StrCat("the host was too noisy to tell how fast it is: the interval is ",
+                      PercentText(share), share < 10 ? " of" : "",
+                      " the latency wide; sweep again with --fresh when it is quiet");
 }
 
 }  // namespace tune::client

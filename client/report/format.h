@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,11 @@ std::string StateText(const v1::Sweep& sweep);
 // The line of a compiler's log, or of another message, that says what is wrong: the first with an
 // error, else the first. "head: compile_failed: " before a log's first line stays in front of it.
 std::string TellingLine(const std::string& message);
-// "the host was too noisy to tell: ..." of a figure whose interval is so wide.
+// "95 % interval 1.20 us to 1.31 us" of a latency that was measured in so many rounds, or by the
+// samples of one process (0 rounds). The order statistics of fewer than six rounds do not reach
+// 95 %: "its rounds are at ...". "interval ..." if the rounds are not known.
+std::string LatencyIntervalText(const v1::Measurement& measurement, std::optional<uint32_t> rounds);
+// "the host was too noisy to tell how fast it is: ..." of a figure whose interval is so wide.
 std::string TooNoisyText(const v1::Measurement& measurement);
 
 }  // namespace tune::client

@@ -31,10 +31,11 @@ std::string AmountText(const v1::ResourceUse& use) {
   return BytesText(use.amount());
 }
 
-std::string LatencyLine(const v1::Measurement& m) {
-  return fmt::format("{} (95 % interval {} to {}, {} samples, {} clock)",
-                     LatencyText(m.latency_ns_median()), LatencyText(m.latency_ns_low()),
-                     LatencyText(m.latency_ns_high()), m.sample_count(), ToText(m.clock()));
+std::string LatencyLine(const v1::Sweep& sweep, const v1::Trial& trial) {
+  const v1::Measurement& m = trial.measurement();
+  return fmt::format("{} ({}, {} samples, {} clock)", LatencyText(m.latency_ns_median()),
+                     LatencyIntervalText(m, RoundsOf(sweep, trial)), m.sample_count(),
+                     ToText(m.clock()));
 }
 
 // The fastest distinct configs; a winner counts by its confirmed time.
@@ -97,7 +98,7 @@ std::string Section(const v1::Roofline& roofline) {
   const v1::RooflinePoint* best = FindPoint(roofline, roofline.best_trial_id());
   if (best == nullptr) return text + "no config was ok\n";
   text += TitledLine("best", ToText(best->trial().config(), sweep.fixed_params()));
-  text += TitledLine("latency", LatencyLine(best->trial().measurement()));
+  text += TitledLine("latency", LatencyLine(sweep, best->trial()));
   text += TitledLine("diagnosis", best->diagnosis());
   for (const std::string& note : best->notes()) text += TitledLine("", note);
   if (const auto* plain = FindPoint(roofline, roofline.default_trial_id());
@@ -146,6 +147,13 @@ const v1::RooflinePoint* FindPoint(const v1::Roofline& roofline, int64_t trial_i
   return nullptr;
 }
 
+std::optional<uint32_t> RoundsOf(const v1::Sweep& sweep, const v1::Trial& trial) {
+  if (trial.purpose() != v1::TRIAL_PURPOSE_CONFIRM) return 0;
+  const uint32_t rounds = sweep.result().confirm_rounds();
+  if (rounds == 0 || trial.sweep_id() != sweep.id()) return std::nullopt;
+  return rounds;
+}
+
 std::string SubjectText(const v1::Sweep& sweep) {
   return absl::StrCat(sweep.kernel_name(), " ", ToText(sweep.problem()));
 }
@@ -176,7 +184,7 @@ std::string MarkdownSection(const v1::Roofline& roofline) {
          PercentText(point->efficiency()), ToText(point->binding()),
          fmt::format("`{}`", ToText(point->trial().config(), sweep.fixed_params()))});
   }
-  text += MarkdownTable({"median", "95 % interval", "of roof", "binds", "config"}, rows);
+  text += MarkdownTable({"median", "interval", "of roof", "binds", "config"}, rows);
   absl::StrAppend(&text, "\n", MarkdownUses(*best), "\n");
   text +=
       fmt::format("{} trials: {}. Sweep {} on {} ({}), driver {}, {}.\n", roofline.points_size(),

@@ -47,10 +47,10 @@ class Facts {
   std::string html_;
 };
 
-void AddTimes(const v1::Measurement& m, Facts& facts) {
-  facts.Add("median",
-            fmt::format("{} (95 % interval {} to {})", LatencyText(m.latency_ns_median()),
-                        LatencyText(m.latency_ns_low()), LatencyText(m.latency_ns_high())));
+void AddTimes(const v1::Sweep& sweep, const v1::Trial& trial, Facts& facts) {
+  const v1::Measurement& m = trial.measurement();
+  facts.Add("median", fmt::format("{} ({})", LatencyText(m.latency_ns_median()),
+                                  LatencyIntervalText(m, RoundsOf(sweep, trial))));
   facts.Add("fastest, mean",
             absl::StrCat(LatencyText(m.latency_ns_min()), ", ", LatencyText(m.latency_ns_mean())));
   facts.Add("samples",
@@ -90,7 +90,7 @@ std::string Evidence(const v1::Roofline& roofline, const v1::RooflinePoint& poin
   facts.Add("config", ToText(trial.config()));
   facts.Add("outcome", ToText(trial.outcome()));
   facts.Add("message", CutMessage(trial.message()));
-  if (IsTimed(trial)) AddTimes(trial.measurement(), facts);
+  if (IsTimed(trial)) AddTimes(roofline.sweep(), trial, facts);
   if (trial.error().relative_l2() > 0) {
     facts.Add("relative error",
               fmt::format("{:.2e}, worst {}", trial.error().relative_l2(), trial.error().worst()));
@@ -183,7 +183,7 @@ std::string TrialsTable(const v1::Roofline& roofline) {
       "<h2>Trials</h2>\n<p class=\"note\">Click a title to sort, a trial's number for the evidence "
       "behind it.</p>\n<div class=\"filters\"></div>\n"
       "<div class=\"scroll tall\"><table class=\"trials\">\n<tr>";
-  std::vector<std::string> titles = {"trial",   "",        "median",    "95 % interval",
+  std::vector<std::string> titles = {"trial",   "",        "median",    "interval",
                                      "of roof", "verdict", "registers", "spills"};
   titles.insert(titles.end(), params.begin(), params.end());
   for (const std::string& title : titles) {

@@ -2,6 +2,8 @@
 // A roofline report for people: pictures, Markdown, terminal text. Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,9 @@ std::string ToText(v1::RooflineVerdict verdict);
 const v1::RooflinePoint* FindPoint(const v1::Roofline& roofline, int64_t trial_id);
 
 // "softmax rows=8192 cols=4096 bf16".
+// In how many rounds a trial was measured, as LatencyIntervalText asks for it.
+std::optional<uint32_t> RoundsOf(const v1::Sweep& sweep, const v1::Trial& trial);
+
 std::string SubjectText(const v1::Sweep& sweep);
 
 // Every trial against the roofs; arithmetic intensity across, rate upwards. A kernel without FLOPs

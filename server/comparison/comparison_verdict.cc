@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tuner/sweep/winner.h"
+#include "tuner/trial.h"
 
 namespace tune::server {
 namespace {

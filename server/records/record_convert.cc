@@ -5,7 +5,7 @@
 
 #include "base/status_macros.h"
 #include "server/wire/nouns.h"
-#include "tuner/sweep/winner.h"
+#include "tuner/trial.h"
 
 namespace tune::server {
 

@@ -16,7 +16,7 @@
 #include "lookup/reason.h"
 #include "server/records/record_convert.h"
 #include "tuner/device_profile.h"
-#include "tuner/sweep/winner.h"
+#include "tuner/trial.h"
 
 namespace tune::server {
 namespace {

@@ -332,10 +332,4 @@ OverDefault StandToDefault(const Trial& best, const Trial* default_trial, size_t
   return over;
 }
 
-bool TooNoisyToTell(const Measurement& measurement) {
-  constexpr double kWidthMax = 0.2;
-  const double width = measurement.latency_ns_high - measurement.latency_ns_low;
-  return measurement.latency_ns_low > 0 && width > kWidthMax * measurement.latency_ns_median;
-}
-
 }  // namespace tune

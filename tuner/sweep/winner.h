@@ -85,8 +85,4 @@ struct OverDefault {
 // `tied`: the default is among the winner's ties. A default that is null was not ok.
 OverDefault StandToDefault(const Trial& best, const Trial* default_trial, size_t rounds, bool tied);
 
-// Whether the interval is wider than a fifth of the latency: the host was then too noisy to decide
-// how fast the config is, or whether it is faster than another. False without an interval.
-bool TooNoisyToTell(const Measurement& measurement);
-
 }  // namespace tune

@@ -148,9 +148,8 @@ TEST(ReportText, SaysHowTheBestStandsToTheDefault) {
   result.set_default_verdict("is the best");
   EXPECT_NE(ReportText(sweep).find("default   is the best"), std::string::npos);
   result.set_confirm_rounds(1);
-  EXPECT_NE(
-      ReportText(sweep).find("one round, so no interval, 320 samples in 1 fresh process,"),
-      std::string::npos)
+  EXPECT_NE(ReportText(sweep).find("one round, so no interval, 320 samples in 1 fresh process,"),
+            std::string::npos)
       << ReportText(sweep);
 }
 
@@ -187,9 +186,24 @@ TEST(ReportText, SaysThatALatencyIsTooNoisy) {
   measurement.set_latency_ns_high(1400);
   result.set_too_noisy(true);
   const std::string text = ReportText(sweep);
-  EXPECT_NE(text.find("too noisy to tell: the interval is 50.0 % of the latency wide"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("too noisy to tell how fast it is: the interval is 50.0 % of the latency wide"),
+      std::string::npos)
       << text;
+}
+
+TEST(FormatTest, AnIntervalOfFewRoundsIsNoneOf95Percent) {
+  v1::Measurement measurement;
+  measurement.set_latency_ns_low(900);
+  measurement.set_latency_ns_high(1400);
+  EXPECT_EQ(LatencyIntervalText(measurement, 0), "95 % interval 900 ns to 1.400 us");
+  EXPECT_EQ(LatencyIntervalText(measurement, 1), "one round, so no interval");
+  EXPECT_EQ(LatencyIntervalText(measurement, 5), "its rounds are at 900 ns to 1.400 us");
+  EXPECT_EQ(LatencyIntervalText(measurement, 6), "95 % interval 900 ns to 1.400 us");
+  EXPECT_EQ(LatencyIntervalText(measurement, std::nullopt), "interval 900 ns to 1.400 us");
+  measurement.set_latency_ns_median(10);
+  EXPECT_NE(TooNoisyText(measurement).find("the interval is 50 times the latency wide"),
+            std::string::npos);
 }
 
 TEST(FormatTest, ParamsWithOnePossibleValueAreLeftOut) {

@@ -92,7 +92,8 @@ class Snapshot:
                       target=record["hard"]["target"], record=record["id"], published_unix_ms=record["published_unix_ms"],
                       latency_ns=latency["median"], latency_ns_low=latency["low"], latency_ns_high=latency["high"],
                       confidence=record["confidence"], evidence=record["evidence"], artifact=record.get("artifact", ""),
-                      expectation=Expectation("measured", text="loses nothing: measured here"), **facts)
+                      expectation=Expectation("measured", text="may lose: measured here, but the host was too noisy to tell"
+                                              if record["confidence"] == "noisy" else "loses nothing: measured here"), **facts)
 
     @staticmethod
     def _is_of(record: Mapping[str, Any], spec: Mapping[str, Any], device: str, dtype: str, dims: Mapping[str, Any]) -> bool:
