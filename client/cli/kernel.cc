@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
@@ -23,12 +29,32 @@ namespace {
 constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr auto kCheckTimeout = std::chrono::minutes(60);  // a whole space may be compiled
 
-std::string SizesText(const v1::Kernel& kernel) {
-  const std::map<std::string, uint64_t> sizes(kernel.space_sizes().begin(),
-                                              kernel.space_sizes().end());
-  return absl::StrJoin(sizes, ", ", [](std::string* out, const auto& entry) {
-    absl::StrAppend(out, entry.second, " on ", entry.first);
+// "cpu and sm_90", or "19 targets (cpu, sm_75, ..., sm_121a)".
+std::string TargetsText(const std::vector<std::string>& targets) {
+  if (targets.size() <= 2) return absl::StrJoin(targets, " and ");
+  return absl::StrCat(targets.size(), " targets (", targets[0], ", ", targets[1],
+                      targets.size() > 3 ? ", ..., " : ", ", targets.back(), ")");
+}
+
+// "8 on cpu and sm_90, 6 on sm_75": each count with the targets that have it.
+std::string CountsByTarget(const google::protobuf::Map<std::string, uint64_t>& counts,
+                           absl::string_view preposition) {
+  std::vector<std::string> targets;
+  for (const auto& [target, count] : counts) targets.push_back(target);
+  // sm_90 before sm_100.
+  std::sort(targets.begin(), targets.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(absl::StripSuffix(a, "a").size(), absl::string_view(a)) <
+           std::pair(absl::StripSuffix(b, "a").size(), absl::string_view(b));
   });
+  std::map<uint64_t, std::vector<std::string>, std::greater<>> with_count;
+  for (const std::string& target : targets) with_count[counts.at(target)].push_back(target);
+  return absl::StrJoin(with_count, ", ", [&](std::string* out, const auto& entry) {
+    absl::StrAppend(out, entry.first, " ", preposition, " ", TargetsText(entry.second));
+  });
+}
+
+std::string SizesText(const v1::Kernel& kernel) {
+  return kernel.space_sizes().empty() ? "none" : CountsByTarget(kernel.space_sizes(), "on");
 }
 
 absl::Status ListKernels(Session& session) {
@@ -134,14 +160,9 @@ void PrintCheck(const v1::CheckKernelResponse& response) {
   if (!response.has_kernel()) return;
   std::printf("%s: configs: %s", response.kernel().spec().name().c_str(),
               SizesText(response.kernel()).c_str());
-  // A map of protobuf has no order.
-  const std::map<std::string, uint64_t> compiled(response.compiled().begin(),
-                                                 response.compiled().end());
-  for (const auto& [target, count] : compiled) {
-    std::printf("; %lu compiled for %s", static_cast<unsigned long>(count), target.c_str());
-  }
-  std::printf("; %d finding%s\n", response.findings_size(),
-              response.findings_size() == 1 ? "" : "s");
+  const std::string compiled = CountsByTarget(response.compiled(), "compiled for");
+  if (!compiled.empty()) std::printf("; %s", compiled.c_str());
+  std::printf("; %s\n", Counted(response.findings_size(), "finding").c_str());
 }
 
 void Show(ProgressMeter& meter, const v1::CheckProgress& progress) {

@@ -142,12 +142,20 @@ std::string CheckFindings::WhereOf(const Finding& finding) {
   return where;
 }
 
+// The message; of a finding of several targets without the name of the first one in the problem, as
+// in "kernel 'c', n=64 f32, cpu: the default config ...".
+std::string CheckFindings::MessageOf(const Finding& finding) {
+  if (finding.targets.size() < 2) return finding.message;
+  return absl::StrReplaceAll(finding.message,
+                             {{absl::StrCat(", ", finding.targets.front(), ": "), ": "}});
+}
+
 void CheckFindings::Write(v1::CheckKernelResponse& response) const {
   MutexLock lock(mutex_);
   for (const Finding& finding : findings_) {
     v1::CheckFinding* proto = response.add_findings();
     proto->set_where(Utf8(WhereOf(finding)));
-    proto->set_message(Utf8(finding.message));
+    proto->set_message(Utf8(MessageOf(finding)));
     proto->set_severity(finding.severity);
     for (const std::string& target : finding.targets) proto->add_targets(target);
     proto->set_variants(finding.variants);

@@ -45,6 +45,7 @@ class CheckFindings {
 
   Finding* Find(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static std::string WhereOf(const Finding& finding);
+  static std::string MessageOf(const Finding& finding);
 
   mutable Mutex mutex_;
   std::vector<Finding> findings_ ABSL_GUARDED_BY(mutex_);

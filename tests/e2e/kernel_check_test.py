@@ -49,6 +49,7 @@ class KernelCheck(unittest.TestCase):
         spec = self.saxpy(source=[("a * x[i] + y[i];\n  }", "a * x[i] + lost;\n  }")])
         done = self.run_tunectl("kernel", "check", spec, expect=1)
         self.assertIn("; 1 finding\n", done.stdout)
+        self.assertLess(len(done.stdout), 200, "targets with equal counts are counted")
         self.assertIn("saxpy.cu:17", done.stderr)
         self.assertIn("lost", done.stderr)
         report = json.loads(self.run_tunectl("kernel", "check", spec, "--json", expect=1).stdout)
@@ -145,6 +146,10 @@ class KernelCheck(unittest.TestCase):
         for more in ((), ("--all",)):
             done = self.run_tunectl("kernel", "check", path, "--target", "cpu", *more, expect=1)
             self.assertIn("the default config (BY=2) is not valid", done.stderr)
+        spec = (self.path / "copy.textproto").read_text()
+        (self.path / "copy.textproto").write_text(spec + ' constraints { expression: "BY > 8" }')
+        done = self.run_tunectl("kernel", "check", path, "--target", "cpu", expect=1)
+        self.assertIn("copy: configs: none; ", done.stdout)
 
     def test_a_target_that_there_is_not(self):
         done = self.run_tunectl("kernel", "check", "softmax", "--target", "sm_foo", expect=2)

@@ -63,6 +63,7 @@ TEST(CheckFindings, ATargetsNameInTheMessageIsNoDifference) {
   const v1::CheckKernelResponse response = Written(findings);
   ASSERT_EQ(response.findings_size(), 1);
   EXPECT_EQ(response.findings(0).where(), "sm_75, sm_80");
+  EXPECT_EQ(response.findings(0).message(), "kernel 'k', n=4: no config");
 }
 
 TEST(CheckFindings, APlaceIsSplitFromItsMessage) {
