@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace tune {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr size_t kSlipsMax = 2;
 constexpr size_t kLettersMax = 64;  // of what somebody typed
+constexpr size_t kAbbreviationMin = 3;
 
 size_t Slips(absl::string_view a, absl::string_view b) {
   std::vector<std::vector<size_t>> slips(a.size() + 1, std::vector<size_t>(b.size() + 1));
@@ -30,22 +32,36 @@ size_t Slips(absl::string_view a, absl::string_view b) {
   return slips[a.size()][b.size()];
 }
 
+// "attn" of "attention": a third of its letters or more, in their order, from the first on.
+bool Abbreviates(absl::string_view word, absl::string_view candidate) {
+  if (word.size() < kAbbreviationMin || word.size() * 3 < candidate.size()) return false;
+  if (word.front() != candidate.front()) return false;
+  for (const char letter : candidate) {
+    if (!word.empty() && word.front() == letter) word.remove_prefix(1);
+  }
+  return word.empty();
+}
+
 }  // namespace
 
 std::string NearName(absl::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > kLettersMax) return "";
-  const size_t most = std::min(kSlipsMax, word.size() / 3);
+  const std::string typed = absl::AsciiStrToLower(word);
   std::string nearest;
-  size_t least = most + 1;
+  std::string in_full;
+  size_t least = std::min(kSlipsMax, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLettersMax) continue;
-    const size_t slips = Slips(word, candidate);
+    const std::string lower = absl::AsciiStrToLower(candidate);
+    const size_t slips = Slips(typed, lower);
     if (slips < least) {
       least = slips;
       nearest = candidate;
     }
+    const bool is_shorter = in_full.empty() || candidate.size() < in_full.size();
+    if (is_shorter && Abbreviates(typed, lower)) in_full = candidate;
   }
-  return nearest;
+  return nearest.empty() ? in_full : nearest;
 }
 
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates) {

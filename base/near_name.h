@@ -10,7 +10,8 @@
 
 namespace tune {
 
-// The candidate that is at most two slips away from `word` and nearest to it; empty if none is. A
+// The candidate that is at most two slips away from `word` and nearest to it, whatever the case of
+// the letters, else the shortest that `word` abbreviates ("attn"); empty if none is. A
 // slip is a letter left out, put in, exchanged or swapped with its neighbour (F. J. Damerau, "A
 // technique for computer detection and correction of spelling errors", CACM 7(3), 1964). A word
 // has at most one slip for each three letters.

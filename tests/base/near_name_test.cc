@@ -17,6 +17,16 @@ TEST(NearName, FindsWhatIsASlipOrTwoAway) {
   EXPECT_EQ(DidYouMean("layernorm", names), "");
 }
 
+TEST(NearName, FindsOtherCaseAndAbbreviations) {
+  const std::vector<std::string> names = {"attention_decode", "attention", "softmax", "BLOCK_M"};
+  EXPECT_EQ(NearName("SOFTMAX", names), "softmax");
+  EXPECT_EQ(NearName("Sofmax", names), "softmax");
+  EXPECT_EQ(NearName("block_m", names), "BLOCK_M");
+  EXPECT_EQ(NearName("attn", names), "attention");
+  EXPECT_EQ(NearName("at", names), "");
+  EXPECT_EQ(NearName("ntn", names), "") << "an abbreviation has the first letter";
+}
+
 TEST(NearName, DoesNotCompareEndlessWords) {
   EXPECT_EQ(NearName(std::string(1 << 20, 'a'), {"softmax"}), "");
 }
