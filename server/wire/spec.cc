@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -52,6 +53,19 @@ std::string ValuesOfField(const std::string& field) {
   return "";
 }
 
+// The value that a text in quotes stands for where no text may: ROLE_OUTPUT for "output".
+std::string ValueCalled(const std::string& text) {
+  const std::string name = absl::AsciiStrToUpper(text);
+  const google::protobuf::FileDescriptor& file = *v1::KernelSpec::descriptor()->file();
+  for (int i = 0; i < file.enum_type_count(); ++i) {
+    for (int j = 0; j < file.enum_type(i)->value_count(); ++j) {
+      const std::string value(file.enum_type(i)->value(j)->name());
+      if (value == name || absl::EndsWith(value, "_" + name)) return value;
+    }
+  }
+  return "";
+}
+
 std::string NearFieldOf(const std::string& message_type, const std::string& field) {
   const google::protobuf::Descriptor* const type =
       v1::KernelSpec::descriptor()->file()->pool()->FindMessageTypeByName(message_type);
@@ -68,6 +82,11 @@ std::string Explained(std::string message) {
   // A number is expected of all fields in a fill's bounds alone.
   if (absl::StartsWith(message, "Expected double, got: \"")) {
     return absl::StrCat(message, "; an expression goes into low_expression or high_expression");
+  }
+  if (message == "Expected \":\", found \"=\"") return message + "; write 'field: value'";
+  if (absl::StartsWith(message, "Expected integer or identifier, got: \"") && quoted.size() == 1) {
+    const std::string value = ValueCalled(quoted[0]);
+    return absl::StrCat(message, "; write ", value.empty() ? "a value" : value, " without quotes");
   }
   if (quoted.size() != 2) return message;
   if (absl::StartsWith(message, "Message type ")) {

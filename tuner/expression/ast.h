@@ -50,4 +50,8 @@ std::vector<NodePointer> Conjuncts(const Expression& expression);
 // " at column 7 of 'a * b'"; a long text is clipped around the column.
 std::string AtColumn(uint16_t column, const std::string& text);
 
+// "; write 'and'" for "&&" or "AND", and so for what else is another name here than in C, SQL or
+// JSON. Empty for any other word.
+std::string WriteInstead(absl::string_view word);
+
 }  // namespace tune

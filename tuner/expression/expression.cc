@@ -94,9 +94,10 @@ const NodePointer& Expression::root() const { return parsed_->root; }
 absl::Status Expression::CheckNames(const std::set<std::string>& in_scope) const {
   for (const std::string& name : parsed_->names) {
     if (in_scope.count(name) > 0) continue;
+    const std::string instead = WriteInstead(name);
     return absl::InvalidArgumentError(absl::StrCat("unknown name '", name, "'",
                                                    AtColumn(ColumnOf(*parsed_->root, name), text()),
-                                                   InScope(in_scope)));
+                                                   instead.empty() ? InScope(in_scope) : instead));
   }
   return absl::OkStatus();
 }

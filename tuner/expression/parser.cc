@@ -53,8 +53,9 @@ class Lexer {
     position_ += count;
     return taken;
   }
-  absl::Status Error(const Token& token, absl::string_view message) const {
-    return absl::InvalidArgumentError(absl::StrCat(message, AtColumn(token.column, text_)));
+  absl::Status Error(const Token& token, absl::string_view message,
+                     absl::string_view advice = "") const {
+    return absl::InvalidArgumentError(absl::StrCat(message, AtColumn(token.column, text_), advice));
   }
 
   absl::StatusOr<Token> Number(Token token) {
@@ -118,21 +119,16 @@ class Lexer {
     static constexpr absl::string_view kSymbols[] = {
         "**", "//", "<=", ">=", "<<", ">>", "==", "!=", "+", "-", "*", "/",
         "%",  "<",  ">",  "&",  "^",  "|",  "~",  "(",  ")", "[", "]", ","};
-    // C's operators, of which each has another name here.
-    static constexpr std::pair<absl::string_view, absl::string_view> kOfC[] = {
-        {"&&", "and"}, {"||", "or"}, {"!", "not"}, {"?", "a if condition else b"}};
     token.kind = Token::Kind::kSymbol;
     const absl::string_view rest = absl::string_view(text_).substr(position_);
-    for (const auto& [symbol, instead] : kOfC) {
-      if (rest.substr(0, symbol.size()) != symbol || rest.substr(0, 2) == "!=") continue;
-      return Error(token, absl::StrCat("unexpected '", symbol, "'; write: ", instead));
-    }
+    const bool is_of_c = absl::StartsWith(rest, "&&") || absl::StartsWith(rest, "||");
     for (absl::string_view symbol : kSymbols) {
-      if (absl::string_view(text_).substr(position_, symbol.size()) != symbol) continue;
+      if (is_of_c || !absl::StartsWith(rest, symbol)) continue;
       token.text = Take(symbol.size());
       return token;
     }
-    return Error(token, absl::StrCat("unexpected '", Take(1), "'"));
+    const absl::string_view symbol = Take(is_of_c ? 2 : 1);
+    return Error(token, absl::StrCat("unexpected '", symbol, "'"), WriteInstead(symbol));
   }
 
   const std::string& text_;
@@ -170,7 +166,9 @@ class Parser {
   }
   absl::Status Unexpected() const {
     if (token_.kind == Token::Kind::kEnd) return Error(token_.column, "unexpected end");
-    return Error(token_.column, absl::StrCat("unexpected '", token_.text, "'"));
+    return absl::InvalidArgumentError(absl::StrCat("unexpected '", token_.text, "'",
+                                                   AtColumn(token_.column, text_),
+                                                   WriteInstead(token_.text)));
   }
   bool AtSymbol(absl::string_view symbol) const {
     return token_.kind == Token::Kind::kSymbol && token_.text == symbol;
@@ -457,6 +455,17 @@ std::string AtColumn(uint16_t column, const std::string& text) {
   const size_t start = column > kShown / 2 ? column - kShown / 2 : 0;
   return absl::StrCat(" at column ", column, " of '", start > 0 ? "..." : "",
                       text.substr(start, kShown), start + kShown < text.size() ? "..." : "", "'");
+}
+
+std::string WriteInstead(absl::string_view word) {
+  static constexpr std::pair<absl::string_view, absl::string_view> kWords[] = {
+      {"&&", "and"},    {"||", "or"},     {"!", "not"},       {"?", "a if condition else b"},
+      {"=", "=="},      {"AND", "and"},   {"OR", "or"},       {"NOT", "not"},
+      {"true", "True"}, {"TRUE", "True"}, {"false", "False"}, {"FALSE", "False"}};
+  for (const auto& [other, instead] : kWords) {
+    if (other == word) return absl::StrCat("; write '", instead, "'");
+  }
+  return "";
 }
 
 absl::StatusOr<NodePointer> ParseNode(const std::string& text, std::vector<std::string>* names) {
