@@ -284,11 +284,11 @@ bool IsStartOfDigest(const std::string& text) {
          text.find_first_not_of("0123456789") != std::string::npos;
 }
 
-// A name rather than a path, such as "newest".
-bool IsWord(const std::string& text) {
-  return !absl::ascii_isdigit(text.front()) && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-'; });
+// Whether it may name a file or a snapshot's number, unlike "newest", "12a" or "latest ".
+bool IsPathOrNumber(const std::string& text) {
+  std::error_code ignored;
+  return text.find_first_not_of("0123456789") == std::string::npos ||
+         text.find_first_of("./") != std::string::npos || fs::exists(text, ignored);
 }
 
 }  // namespace
@@ -304,7 +304,7 @@ absl::StatusOr<Wish> Wish::Parse(const std::string& text) {
                      "`tunectl snapshot list` prints them; the start of one could be another "
                      "snapshot's on another node"));
   }
-  if (IsWord(text) && !fs::exists(text, ignored)) {
+  if (!IsPathOrNumber(text)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", text,
         "' names no snapshot: it is neither a file, a number, a digest (sha256:...) nor "

@@ -151,7 +151,7 @@ class Faults(kit.PackageTest):
         client = self.open_in_time(snapshot=self.path / "no such file.json")
         self.assertEqual(client.digest, "")
         self.assertIn("No such file", client.notes[0])
-        for wrong in ("sha256:12", "foo", "newest"):
+        for wrong in ("sha256:12", "SHA256:abc", "foo", "newest", "12a", "-1", "latest "):
             with self.subTest(wrong), self.assertRaises(ValueError):
                 tunectl.open(wrong)
 
