@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -40,12 +41,17 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   };
   namespace fs = std::filesystem;
   std::error_code error;
+  // Past the stream its text would be written over, or out of order.
+  if (path == "/dev/stdout") {
+    std::fputs(text.c_str(), stdout);
+    return absl::OkStatus();
+  }
   // Whoever reads the file meanwhile has all of the old one or all of the new one. What a link
   // names is replaced, not the link; a device or a pipe is written to.
-  const fs::path target =
-      fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : fs::path(path);
-  const fs::file_status there = fs::status(target, error);
+  const fs::file_status there = fs::status(path, error);
   const bool in_place = fs::exists(there) && !fs::is_regular_file(there);
+  const bool is_link = !in_place && fs::is_symlink(path, error);
+  const fs::path target = is_link ? fs::weakly_canonical(path, error) : fs::path(path);
   const std::string written =
       in_place ? target.string() : absl::StrCat(target.string(), ".", getpid(), ".new");
   errno = 0;
