@@ -405,15 +405,26 @@ absl::StatusOr<Response> Send(Connection* connection,
   return response;
 }
 
+bool IsStored(Connection* connection, const std::string& artifact) {
+  v1::ReadArtifactRequest request;
+  request.set_artifact(artifact);
+  request.set_offset(1);  // at 0 the daemon reads all of it
+  return Call(connection, &v1::RecordService::Stub::ReadArtifact, request).ok();
+}
+
 // Imports the artifacts that the snapshot names from the folder `artifacts` beside its file.
 absl::Status ImportArtifacts(Connection* connection, const std::string& snapshot,
                              const std::string& file) {
   const std::set<std::string> named = ArtifactsOf(snapshot, "");
   size_t taken = 0;
+  size_t stored = 0;  // before, of those that are not beside the file
   for (const std::string& artifact : named) {
     const std::string path = ArtifactPath(file, artifact);
     std::error_code error;
-    if (path.empty() || !std::filesystem::exists(path, error)) continue;
+    if (path.empty() || !std::filesystem::exists(path, error)) {
+      if (!path.empty() && IsStored(connection, artifact)) ++stored;
+      continue;
+    }
     ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
     v1::ImportArtifactRequest first;
     first.set_artifact(artifact);
@@ -424,9 +435,14 @@ absl::Status ImportArtifacts(Connection* connection, const std::string& snapshot
     }
     ++taken;
   }
-  if (!named.empty()) {
-    std::fprintf(stderr, "with %zu of the %zu artifacts that it names\n", taken, named.size());
-  }
+  if (named.empty()) return absl::OkStatus();
+  const std::string here = stored == 0 ? ""
+                           : taken == 0
+                               ? ", which were here already"
+                               : absl::StrCat(", and with ", stored, " that ",
+                                              stored == 1 ? "was" : "were", " here already");
+  std::fprintf(stderr, "with %zu of the %zu artifacts that it names%s\n",
+               taken == 0 ? stored : taken, named.size(), here.c_str());
   return absl::OkStatus();
 }
 

@@ -150,6 +150,10 @@ class Transport(KernelTest):
         done = self.tunectl("snapshot", "import", exported)
         self.assertRegex(done.stderr, rf"with {len(beside)} of the \d+ artifacts that it names")
         self.assertEqual(sorted(file.name for file in kept.iterdir()), beside)
+        alone = self.path / "tuned.json"
+        self.tunectl("snapshot", "export", alone)
+        self.assertRegex(self.tunectl("snapshot", "import", alone).stderr,
+                         rf"with {len(beside)} of the \d+ artifacts that it names, which were here already")
         self.assertLessEqual(set(beside), set(names))
         self.check_saxpy(tunectl.kernel("saxpy", fallback=None))
 
