@@ -223,7 +223,7 @@ Command CompareCommand(Session& session) {
       .examples = {"tunectl compare softmax my/softmax.textproto --rows 8192 --cols 4096",
                    "tunectl compare softmax mine=my/softmax.textproto --sweep cols=512..32768",
                    "tunectl compare old=softmax new=my/softmax.textproto --sweep-first 30s",
-                   "tunectl compare fast=softmax plain=softmax --config 'plain: BLOCK=32'"},
+                   "tunectl compare fast=softmax plain=softmax --config 'plain: ROW_THREADS=32'"},
       .notes =
           "Exit codes: 0 every kernel ran, and all results agree; 1 a kernel did not run, or "
           "its results differ.",

@@ -273,7 +273,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
     }
   }
   if (summary_.dropped > 0) {
-    absl::StrAppend(&view_.end_message, " with ", summary_.dropped,
+    absl::StrAppend(&view_.end_message, ", with ", summary_.dropped,
                     " more under way, which do not count as tried");
   }
   Report(summary_, nullptr);
