@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/report/chart_scale.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -73,11 +75,17 @@ std::vector<ChartTick> ChartScale::Ticks() const {
     }
     return ticks;
   }
+  if (!axis_.ticks.empty()) {
+    std::vector<ChartTick> ticks;
+    for (const double value : axis_.ticks) ticks.push_back({value, fmt::format("{:.0f}", value)});
+    return ticks;
+  }
   return axis_.scale == Scale::kLog ? LogTicks() : LinearTicks();
 }
 
 std::vector<ChartTick> ChartScale::LinearTicks() const {
-  const double step = NiceStep((max_ - min_) / kLinearTicks);
+  const double least = NiceStep((max_ - min_) / kLinearTicks);
+  const double step = axis_.whole ? std::max(1.0, least) : least;
   std::vector<ChartTick> ticks;
   for (double n = std::ceil(min_ / step - kTickSlack); n * step <= max_ + step * kTickSlack; ++n) {
     const double value = n * step;

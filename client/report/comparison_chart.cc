@@ -89,6 +89,9 @@ SvgChart ComparisonChart(const v1::Comparison& comparison) {
     AddPoints(comparison, rate, chart);
   } else {
     chart.x = {.label = comparison.sweep_dim(), .scale = Scale::kLog};
+    for (const v1::ComparedProblem& problem : comparison.problems()) {
+      chart.x.ticks.push_back(SweptValue(comparison, problem));
+    }
     AddLines(comparison, rate, chart);
   }
   return chart;

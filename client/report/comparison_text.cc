@@ -49,7 +49,7 @@ std::string SweptText(const v1::Comparison& comparison, const v1::ComparedProble
 }
 
 Row TitlesOf(const v1::Comparison& comparison) {
-  Row titles = {"kernel",  "median", "95 % interval", "ratio", RateOf(comparison).unit,
+  Row titles = {"kernel",  "median", "ratio", "95 % interval", RateOf(comparison).unit,
                 "of roof", "config"};
   if (!comparison.sweep_dim().empty()) titles.insert(titles.begin(), comparison.sweep_dim());
   return titles;
@@ -71,7 +71,7 @@ std::vector<Row> RowsOf(const v1::Comparison& comparison) {
       const v1::Measurement& measured = kernel.measurement();
       const double median = measured.latency_ns_median();
       row.insert(row.end(),
-                 {LatencyText(median), MeasuredInterval(measured), RatioText(kernel),
+                 {LatencyText(median), RatioText(kernel), MeasuredInterval(measured),
                   SiText(rate.Of(problem, median), rate.unit),
                   measured.peak_fraction() > 0 ? PercentText(measured.peak_fraction()) : "",
                   ToText(kernel.config())});

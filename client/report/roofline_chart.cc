@@ -18,6 +18,7 @@ constexpr Series kDefault = 1;
 constexpr Series kBest = 2;
 constexpr Series kSecondLevel = 3;
 constexpr Series kThirdLevel = 4;
+constexpr Series kAgain = 5;
 constexpr Series kInvalid = 7;
 
 // The coordinates of a point: FLOPs per byte of a level and FLOP/s.
@@ -154,10 +155,15 @@ std::string MarkText(const char* name, const v1::RooflinePoint& point) {
   return fmt::format("{} {}", name, LatencyText(point.trial().measurement().latency_ns_median()));
 }
 
-// Trials, invalid ones, the default and the best, in this order, each at `place(point)`.
+// The best and the default, which are larger, and the trials on top of them, so that they hide
+// none; each at `place(point)`.
 template <typename PlaceFunction>
 void AddTrials(const v1::Roofline& roofline, SvgChart& chart, PlaceFunction place) {
   ChartPoints trials{.name = "trials", .series = kTrials, .radius = 3};
+  ChartPoints again{.name = "measured again at the end",
+                    .series = kAgain,
+                    .shape = Shape::kTriangle,
+                    .radius = 3};
   ChartPoints invalid{.name = "above the roof: not believed", .series = kInvalid, .radius = 4};
   ChartPoints marked_default{
       .name = "default", .series = kDefault, .shape = Shape::kDiamond, .radius = 5};
@@ -174,10 +180,11 @@ void AddTrials(const v1::Roofline& roofline, SvgChart& chart, PlaceFunction plac
       drawn.label = MarkText("default", point);
       marked_default.points.push_back(drawn);
     } else {
-      (drawn.hollow ? invalid : trials).points.push_back(drawn);
+      const bool confirms = point.trial().purpose() == v1::TRIAL_PURPOSE_CONFIRM;
+      (drawn.hollow ? invalid : confirms ? again : trials).points.push_back(drawn);
     }
   }
-  for (ChartPoints* points : {&trials, &invalid, &marked_default, &best}) {
+  for (ChartPoints* points : {&best, &marked_default, &trials, &again, &invalid}) {
     if (!points->points.empty()) chart.points.push_back(std::move(*points));
   }
 }
@@ -210,7 +217,7 @@ std::string DeviceText(const v1::Roofline& roofline) {
 // For kernels that do no arithmetic worth naming: bytes per second in the order of the search.
 SvgChart BandwidthChart(const v1::Roofline& roofline) {
   SvgChart chart;
-  chart.x = {.label = "trial, in the order of the search"};
+  chart.x = {.label = "trial, in the order of the search", .whole = true};
   chart.y = {.unit = "B/s", .min = 0.0};
   double number = 0;
   AddTrials(roofline, chart, [&](const v1::RooflinePoint& point) -> std::optional<Place> {
@@ -259,7 +266,7 @@ SvgChart RooflineChart(const v1::Roofline& roofline, v1::RooflineResource level)
 SvgChart LatencyChart(const v1::Roofline& roofline) {
   SvgChart chart{.title = "Latency of all trials",
                  .subtitle = SubjectText(roofline.sweep()),
-                 .x = {.label = "trial, in the order of the search"},
+                 .x = {.label = "trial, in the order of the search", .whole = true},
                  .y = {.unit = "s", .scale = Scale::kLog},
                  .height = 400};
   double number = 0;

@@ -86,7 +86,7 @@ SvgChart ChartOf(const v1::StrategyComparison& comparison, const v1::ComparedRec
   SvgChart chart{.title = recording.recording().name(),
                  .subtitle = recording.recording().device(),
                  .description = "Best latency found so far over the optimum, against evaluations",
-                 .x = {.label = "evaluations"},
+                 .x = {.label = "evaluations", .whole = true},
                  .y = {.label = "best over optimum", .scale = Scale::kLog, .min = 1.0},
                  .width = kChartWidth,
                  .height = kChartHeight};

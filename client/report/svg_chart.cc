@@ -89,6 +89,7 @@ class Drawing {
   void DrawLineLabel(const ChartLine& line, const std::vector<XY>& pixels);
   void DrawReference(const ChartReference& reference);
   void DrawPoints(const ChartPoints& points);
+  void DrawPointLabels();
 
   std::vector<double> Values(bool of_x) const;
   std::vector<XY> Pixels(const std::vector<XY>& points, bool step) const;
@@ -110,7 +111,13 @@ class Drawing {
   bool slanted_names_ = false;  // of the x axis' categories
   std::unique_ptr<ChartScale> x_;
   std::unique_ptr<ChartScale> y_;
-  std::vector<double> labels_y_;  // of points, drawn so far
+  // Beside the point `at`, `gap` pixels away.
+  struct PointLabel {
+    XY at;
+    double gap = 0;
+    std::string text;
+  };
+  std::vector<PointLabel> point_labels_;
 };
 
 std::vector<double> Drawing::Values(bool of_x) const {
@@ -349,19 +356,25 @@ void Drawing::DrawPoints(const ChartPoints& points) {
                                       (points.shape == Shape::kCircle   ? "</circle>\n"
                                        : points.shape == Shape::kSquare ? "</rect>\n"
                                                                         : "</path>\n");
-    if (point.label.empty()) continue;
-    double label_y = at.y;
-    while (std::any_of(labels_y_.begin(), labels_y_.end(),
-                       [&](double y) { return std::abs(y - label_y) < kLabelRowPx; })) {
-      label_y += kLabelRowPx;  // below the one that is there
-    }
-    labels_y_.push_back(label_y);
-    const bool room = at.x + points.radius + TextWidthPx(point.label) + 8 < right_;
-    const double gap = points.radius + 5;
-    out_ += SvgText(room ? at.x + gap : at.x - gap, label_y + 4, point.label, "em halo",
-                    room ? Anchor::kStart : Anchor::kEnd);
+    if (!point.label.empty()) point_labels_.push_back({at, points.radius + 5, point.label});
   }
   out_ += "</g>\n";
+}
+
+// In the order of their points from the top down: a label that would touch the one above is moved
+// below it.
+void Drawing::DrawPointLabels() {
+  std::stable_sort(point_labels_.begin(), point_labels_.end(),
+                   [](const PointLabel& a, const PointLabel& b) { return a.at.y < b.at.y; });
+  double free_from = 0;
+  for (const PointLabel& label : point_labels_) {
+    const auto& [at, gap, text] = label;
+    const double y = std::max(at.y, free_from);
+    free_from = y + kLabelRowPx;
+    const bool room = at.x + gap + TextWidthPx(text) + 3 < right_;
+    out_ += SvgText(room ? at.x + gap : at.x - gap, y + 4, text, "em halo",
+                    room ? Anchor::kStart : Anchor::kEnd);
+  }
 }
 
 std::string Drawing::Draw() {
@@ -380,6 +393,7 @@ std::string Drawing::Draw() {
   out_ += "</g>\n";
   for (const ChartReference& reference : chart_.references) DrawReference(reference);
   for (const ChartPoints& points : chart_.points) DrawPoints(points);
+  DrawPointLabels();
   for (const ChartLine& line : chart_.lines) {
     if (!line.label.empty()) DrawLineLabel(line, Pixels(line.points, line.step));
   }

@@ -29,6 +29,8 @@ struct ChartAxis {
   std::optional<double> max;
   // If not empty, positions 0, 1, 2, ... stand for these names.
   std::vector<std::string> categories;
+  bool whole = false;         // counts: no ticks between whole numbers
+  std::vector<double> ticks;  // if not empty, these and no others, each as a plain number
 };
 
 // Which colour: equal numbers have equal colours across all charts, 0 to 7; kNeutral is grey.

@@ -61,7 +61,7 @@ SvgChart TimelineChart(const v1::SweepReport& report, TimelineBy by) {
   const bool trials = by == TimelineBy::kTrials;
   SvgChart chart{.title = "How the search went",
                  .subtitle = "best latency so far",
-                 .x = {.label = trials ? "trials" : "", .unit = trials ? "" : "s"},
+                 .x = {.label = trials ? "trials" : "", .unit = trials ? "" : "s", .whole = trials},
                  .y = {.unit = "s", .scale = Scale::kLog},
                  .height = 340};
   ChartLine line{.series = kValues, .step = true};

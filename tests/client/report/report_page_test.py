@@ -53,11 +53,15 @@ note('done', 'yes');
 </body>"""
 
 
-# What a reader of a phone cannot see: pages wider than the screen.
+# What a reader of a phone cannot see: pages wider than the screen, small text, a column beside it.
 NARROW = """
 <script>
 document.body.dataset.screen = String(innerWidth);
 document.body.dataset.sideways = String(document.documentElement.scrollWidth - innerWidth);
+document.body.dataset.text = String(Math.min(...Array.from(document.querySelectorAll('figure > svg text'))
+    .map((node) => node.getBoundingClientRect().height).filter((height) => height > 0)));
+const ratio = Array.from(document.querySelectorAll('th')).find((node) => node.textContent === 'ratio');
+document.body.dataset.ratio = String(ratio ? ratio.getBoundingClientRect().right - innerWidth : 0);
 </script>
 </body>"""
 
@@ -134,6 +138,8 @@ class ReportPage(unittest.TestCase):
             if int(data["screen"]) > 500:
                 self.skipTest(f"{BROWSER} makes no window as narrow as a phone")
             self.assertLessEqual(int(data["sideways"]), 0, what)
+            self.assertGreaterEqual(float(data["text"]), 9, what)
+            self.assertLessEqual(float(data["ratio"]), 0, what)
 
     def test_pictures_in_light_dark_on_a_phone_and_on_paper(self):
         target = pathlib.Path(os.environ.get("REPORT_SCREENSHOTS", self.dir.name))

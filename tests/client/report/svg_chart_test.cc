@@ -56,6 +56,15 @@ TEST(ChartScale, TicksOfALinearAxisAreRound) {
   EXPECT_THAT(Labels({.unit = "s"}, 0, 2e-3), testing::Contains("500 \xC2\xB5s"));
 }
 
+TEST(ChartScale, TicksOfCountsAreWhole) {
+  EXPECT_THAT(Labels({.whole = true}, 1, 3), testing::ElementsAre("1", "2", "3"));
+}
+
+TEST(ChartScale, TicksMayBeGiven) {
+  EXPECT_THAT(Labels({.scale = Scale::kLog, .ticks = {512, 1536, 16384}}, 512, 16384),
+              testing::ElementsAre("512", "1536", "16384"));
+}
+
 TEST(ChartScale, TicksOfALogAxisAreDecadesAndFillShortOnes) {
   EXPECT_THAT(Labels({.scale = Scale::kLog}, 1, 1e6),
               testing::ElementsAre("1", "10", "100", "1 k", "10 k", "100 k", "1 M"));
@@ -122,6 +131,19 @@ TEST(SvgChart, AStepLineKeepsItsValueUntilTheNextPoint) {
       svg, match, std::regex("d=\"M([\\d.]+) ([\\d.]+)L([\\d.]+) ([\\d.]+)L([\\d.]+) ([\\d.]+)")));
   EXPECT_EQ(match[2], match[4]);  // along
   EXPECT_EQ(match[3], match[5]);  // then down
+}
+
+TEST(SvgChart, LabelsAreInTheOrderOfTheirPoints) {
+  SvgChart chart{.x = {.min = 0.0, .max = 10.0}, .y = {.min = 0.0, .max = 1000.0}};
+  chart.points.push_back({.points = {{.x = 1, .y = 500, .label = "lower"}}});
+  chart.points.push_back({.points = {{.x = 1, .y = 501, .label = "higher"}}});
+  const std::string svg = ToSvg(chart);
+  const auto height = [&](const std::string& label) {
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(svg, found, std::regex(" y=\"([0-9.]+)\"[^>]*>" + label)));
+    return std::stod(found[1]);
+  };
+  EXPECT_GE(height("lower") - height("higher"), 10);
 }
 
 TEST(SvgChart, WithNothingToShowItSaysSo) {
