@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/modules.h"
 
@@ -48,8 +49,8 @@ absl::Status DevicesModule::Start() {
   for (const absl::Status& fault : faults) {
     spdlog::error("a kernel of the catalogue is left out: {}", fault.ToString());
   }
-  spdlog::info("state in {}, {} kernels in the catalogue", options.state_dir,
-               catalogue.kernels().size());
+  spdlog::info("state in {}, {} in the catalogue", options.state_dir,
+               Counted(catalogue.kernels().size(), "kernel"));
   if (store.store == nullptr) return absl::OkStatus();
   // Most commands of tunectl need no device, so an embedded server probes devices when asked.
   devices = std::make_unique<Devices>(

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "db/store.h"
 #include "server/modules.h"
@@ -50,9 +51,9 @@ absl::Status StoreModule::Start() {
 void StoreModule::Report(Executor& executor) {
   if (const auto known = store->Statistics(); known.ok() && known->withdrawn_record_count > 0) {
     spdlog::warn(
-        "{} records of unconfirmed trials are withdrawn: an older daemon had published "
-        "them; tune their problems again",
-        known->withdrawn_record_count);
+        "an older daemon had published {} of unconfirmed trials, which are withdrawn; tune their "
+        "problems again",
+        Counted(known->withdrawn_record_count, "record"));
   }
   for (const db::UnreadableRow& row : store->UnreadableRows()) {
     spdlog::error("{} {} of the store is left out: {}", row.table, row.id, row.why);

@@ -120,9 +120,9 @@ void PrintStatus(const v1::ServerStatus& server) {
   }
   if (server.withdrawn_record_count() > 0) {
     std::printf(
-        "%-11s%d records of unconfirmed trials, which an older daemon had published; tune "
-        "their problems again\n",
-        "withdrawn", static_cast<int>(server.withdrawn_record_count()));
+        "%-11s%s of unconfirmed trials, which an older daemon had published; tune their problems "
+        "again\n",
+        "withdrawn", Counted(server.withdrawn_record_count(), "record").c_str());
   }
   for (const std::string& row : server.unreadable_rows()) {
     std::printf("%-11s%s\n", "unreadable", row.c_str());

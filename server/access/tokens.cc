@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/plural.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
@@ -206,8 +207,7 @@ void Tokens::StoreLater() {
     rows.push_back(rows_.at(id));
   }
   if (StoreRevoked(rows).ok() && !rows.empty()) {
-    spdlog::info("{} revocations of tokens that could not be stored at first are stored",
-                 rows.size());
+    spdlog::info("stored {} that could not be stored at first", Counted(rows.size(), "revocation"));
   }
 }
 
@@ -223,7 +223,7 @@ void Tokens::RemoveEnded() {
   });
   if (rows.empty()) return;
   if (const absl::Status removed = store_.RemoveTokens(before); !removed.ok()) {
-    spdlog::warn("{} tokens that ended long ago are not removed: {}", rows.size(),
+    spdlog::warn("cannot remove {} that ended long ago: {}", Counted(rows.size(), "token"),
                  removed.ToString());
     return;
   }

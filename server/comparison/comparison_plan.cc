@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/wire/nouns.h"
 #include "tuner/device/problem_checks.h"
@@ -225,7 +226,7 @@ std::string ComparisonPlan::Subject() const {
   Problem rest = problem;
   std::erase_if(rest.dims, [&](const auto& dim) { return dim.first == run.sweep_dim; });
   return absl::StrCat(labels, ": ", ToText(rest), ", ", run.sweep_dim, " from ", size_of(first),
-                      " to ", size_of(problems.back()), " in ", problems.size(), " sizes");
+                      " to ", size_of(problems.back()), " in ", Counted(problems.size(), "size"));
 }
 
 absl::StatusOr<ComparisonPlan> CheckComparison(const v1::SubmitComparisonRequest& request,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "server/jobs/left_job.h"
@@ -132,7 +133,7 @@ bool CountDeath(const LeftJobRules& rules, db::JobRow& job) {
   job.message.clear();
   if (failed) {
     job.message =
-        absl::StrCat("not taken up again: ", job.deaths, job.deaths == 1 ? " daemon" : " daemons",
+        absl::StrCat("not taken up again: ", Counted(job.deaths, "daemon"),
                      " died while it ran. What it measured is kept; see the daemon's and the "
                      "kernel's log for why, then submit it again");
     job.finished_unix_ms = absl::ToUnixMillis(absl::Now());

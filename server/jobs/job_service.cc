@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/contained.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/jobs/left_job.h"
@@ -274,7 +275,7 @@ grpc::ServerUnaryReactor* JobService::CancelJobs(grpc::CallbackServerContext* co
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
     RETURN_IF_ERROR(CheckMayCancelJobsOf(principal, request->owner()));
     CancelledJobs cancelled = CancelJobsOf(request->owner(), tools_, deadline);
-    spdlog::info("{} cancelled {} jobs of {}", principal.name, cancelled.jobs.size(),
+    spdlog::info("{} cancelled {} of {}", principal.name, Counted(cancelled.jobs.size(), "job"),
                  request->owner());
     for (const JobView& view : cancelled.jobs) *response->add_jobs() = ToProto(view);
     for (const std::string& error : cancelled.errors) response->add_errors(Utf8(error));

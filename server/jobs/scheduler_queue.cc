@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "server/jobs/scheduler.h"
@@ -242,7 +243,7 @@ void Scheduler::TellWaiting() {
       message = absl::StrCat("waiting for ", device_id, ", which ",
                              holder->second.job->work().Name(), " has");
       if (others > 0) {
-        absl::StrAppend(&message, "; ", others, others == 1 ? " other job is" : " other jobs are",
+        absl::StrAppend(&message, "; ", Counted(others, "other job is", "other jobs are"),
                         " ahead of it");
       }
     }

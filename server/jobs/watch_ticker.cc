@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/contained.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 
 namespace tune::server {
@@ -65,14 +66,15 @@ absl::Status WatchTicker::CheckShare(const Watcher& watcher) const {
   if (owns_job && all.own < options_.watchers_per_job_max) return absl::OkStatus();
   if (id != 0 && !of_job.LeavesEnoughOf(options_.watchers_per_job_max)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(of_job.all, " clients watch job ", id, " already, ", of_job.own,
-                     " of them of ", claim.principal,
+        absl::StrCat(Counted(of_job.all, "client watches", "clients watch"), " job ", id,
+                     " already, ", of_job.own, " of them of ", claim.principal,
                      "; `tunectl job list` says how it does without watching, or start tunerd "
                      "with a larger --watchers-per-job"));
   }
   if (!all.LeavesEnoughOf(options_.watchers_max)) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        all.all, " clients watch jobs already, ", all.own, " of them of ", claim.principal,
+        Counted(all.all, "client watches", "clients watch"), " jobs already, ", all.own,
+        " of them of ", claim.principal,
         "; `tunectl job list` says how they do without watching, or start tunerd with a larger "
         "--watchers"));
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/plural.h"
 #include "server/wire/nouns.h"
 #include "tuner/device_profile.h"
 
@@ -137,7 +138,7 @@ std::string CheckFindings::WhereOf(const Finding& finding) {
   absl::StrAppend(&where, finding.targets.size() > 1 ? ": " : " ", absl::StrJoin(variants, ", "));
   if (finding.variants > variants.size()) {
     const uint64_t left = finding.variants - variants.size();
-    absl::StrAppend(&where, " and ", left, left == 1 ? " more config" : " more configs");
+    absl::StrAppend(&where, " and ", Counted(left, "more config"));
   }
   return where;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/access/principal.h"
 #include "server/measure/compile_set.h"
@@ -237,8 +238,7 @@ absl::Status ProfileJob::TakeDevice(JobContext& context) {
 }
 
 absl::Status ProfileJob::CompileAll(JobContext& context) {
-  context.Say(
-      absl::StrCat("compiling ", items_.size(), items_.size() == 1 ? " config" : " configs"));
+  context.Say("compiling " + Counted(items_.size(), "config"));
   const Compilers& compilers = tools_.workers.compilers();
   ASSIGN_OR_RETURN(reference_binary_, compilers.CompileReference(workload_.plan, request_.seed(),
                                                                  context.cancelled()));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/near_name.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/records/shipped_records.h"
 #include "server/wire/spec.h"
@@ -122,7 +123,7 @@ void RecordBook::Complete(int64_t sweep_id) {
   if (!published.ok()) {
     spdlog::error("records that a crash held back stay back: {}", published.status().ToString());
   } else if (*published > 0) {
-    spdlog::info("{} records published that a crash had held back", *published);
+    spdlog::info("published {} that a crash had held back", Counted(*published, "record"));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/devices/device_convert.h"
 #include "server/sweep/sweep_convert.h"
@@ -88,8 +89,8 @@ void AddNotes(const SweepEvidence& evidence, const RooflineSources& sources,
     }
   }
   if (evidence.reused > 0) {
-    roofline.add_notes(absl::StrCat(evidence.reused,
-                                    " trials were measured by earlier sweeps of the same kernel, "
+    roofline.add_notes(absl::StrCat(Counted(evidence.reused, "trial was", "trials were"),
+                                    " measured by earlier sweeps of the same kernel, "
                                     "problem, device, driver and compiler"));
   }
   if (evidence.view.row.cache_mode == CacheMode::kWarm) {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/devices/device_convert.h"
 #include "server/rpc/wanted.h"
@@ -322,9 +323,9 @@ std::string WhyUneven(const SweepEvidence& evidence, const Factors& factors) {
 
 void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepReport& report) {
   if (factors.hopeless > 0) {
-    report.add_notes(absl::StrCat(factors.hopeless, " configs slower than ", kHopelessRatio,
-                                  " times the best count as ", kHopelessRatio,
-                                  " times in the shares"));
+    report.add_notes(absl::StrCat(
+        Counted(factors.hopeless, "config is", "configs are"), " slower than ", kHopelessRatio,
+        " times the best, which counts as ", kHopelessRatio, " times in the shares"));
   }
   double sum = 0;
   for (const v1::ParamEffect& param : report.params()) sum += param.explained_share();
@@ -339,16 +340,16 @@ void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepRe
         "tried more often, and their medians show it");
   }
   if (evidence.reused > 0) {
-    report.add_notes(absl::StrCat(evidence.reused,
-                                  " trials of earlier sweeps are in the effects and the outcomes, "
-                                  "not in the time line"));
+    report.add_notes(absl::StrCat(
+        Counted(evidence.reused, "trial of earlier sweeps is", "trials of earlier sweeps are"),
+        " in the effects and the outcomes, "
+        "not in the time line"));
   }
   uint64_t early = 0;
   for (const Trial& trial : evidence.trials) early += trial.measurement.stopped_early;
   if (early > 0) {
-    report.add_notes(absl::StrCat(early,
-                                  " slow configs have few samples: their measurement was "
-                                  "cut short"));
+    report.add_notes(absl::StrCat(Counted(early, "slow config has", "slow configs have"),
+                                  " few samples: the measurement was cut short"));
   }
 }
 

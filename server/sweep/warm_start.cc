@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/records/shipped_records.h"
 #include "server/wire/nouns.h"
@@ -129,8 +130,9 @@ absl::Status CheckPrior(const v1::Prior& prior, const KernelSpec& spec) {
   }
   if (observations > kPriorObservationsMax || prior.sources_size() > kGivenSourcesMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a prior of ", observations, " observations from ", prior.sources_size(),
-                     " sources; at most ", kPriorObservationsMax, " from ", kGivenSourcesMax));
+        absl::StrCat("a prior of ", Counted(observations, "observation"), " from ",
+                     Counted(prior.sources_size(), "source"), "; at most ", kPriorObservationsMax,
+                     " from ", kGivenSourcesMax));
   }
   return absl::OkStatus();
 }
@@ -240,10 +242,9 @@ absl::StatusOr<WarmStart> GatherWarmStart(db::TrialStore& store, const ShippedSw
     }
     const size_t left = observations_max - warm_start.prior.size();
     if (!Append(trials, source.trust, left, warm_start)) continue;
-    warm_start.sources.push_back(absl::StrCat(ToText(source.key->problem), " on ",
-                                              source.key->device_name, " (", trials.size(),
-                                              trials.size() == 1 ? " config" : " configs",
-                                              source.shipped != nullptr ? ", shipped)" : ")"));
+    warm_start.sources.push_back(absl::StrCat(
+        ToText(source.key->problem), " on ", source.key->device_name, " (",
+        Counted(trials.size(), "config"), source.shipped != nullptr ? ", shipped)" : ")"));
   }
   return warm_start;
 }
