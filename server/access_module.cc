@@ -19,7 +19,7 @@ absl::Status AccessModule::Start() {
                         .tokens = *tokens,
                         .certificates = asks_certificates ? &certificates->clients() : nullptr,
                         .connections = &listeners.tcp_connections});
-  if (!listeners.addresses.empty()) {
+  if (store.store->writable()) {
     upkeep = std::make_unique<Upkeep>([this] {
       tokens->StoreLater();
       tokens->RemoveEnded();

@@ -161,7 +161,7 @@ struct AccessModule final : Module {
   ListenersModule& listeners;
   std::unique_ptr<Tokens> tokens;
   std::unique_ptr<Principals> principals;
-  std::unique_ptr<Upkeep> upkeep;  // of a server that listens
+  std::unique_ptr<Upkeep> upkeep;  // null: the store is only read
 };
 
 // The records, their snapshots and their artifacts.

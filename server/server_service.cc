@@ -147,6 +147,8 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
             static_cast<uint64_t>(rules.stored_bytes_per_principal));
         RETURN_IF_ERROR(AddStored(caller, *response));
         response->set_watchers(static_cast<uint32_t>(parts_.ticker.watchers()));
+        response->set_unstored_revocation_count(
+            static_cast<uint32_t>(parts_.tokens.NotStored().size()));
         for (const db::UnreadableRow& row : parts_.store.UnreadableRows()) {
           response->add_unreadable_rows(Utf8(absl::StrCat(row.table, " ", row.id, ": ", row.why)));
         }

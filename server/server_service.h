@@ -5,6 +5,7 @@
 
 #include "db/store.h"
 #include "server/access/principals.h"
+#include "server/access/tokens.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
 #include "server/records/record_service.h"
@@ -34,6 +35,7 @@ struct ServerParts {
   Workers& workers;
   const RecordBook& records;
   const Principals& principals;
+  const Tokens& tokens;
   const Connections& tcp_connections;
   const Connections& unix_connections;
   const CertificateFiles* certificates = nullptr;  // null: nothing listens on TCP

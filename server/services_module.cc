@@ -87,7 +87,7 @@ void ServicesModule::AddServerServices() {
                      .state_owner = jobs.store.other_owner(),
                      .started_unix_ms = absl::ToUnixMillis(absl::Now())},
       ServerParts{*jobs.calls.ticker, *jobs.store.store, *jobs.scheduler, *jobs.devices.workers,
-                  *jobs.records.records, principals, listeners.tcp_connections,
+                  *jobs.records.records, principals, *jobs.access.tokens, listeners.tcp_connections,
                   listeners.unix_connections, listeners.certificates.get()},
       executors);
   const auto cancel_jobs = [this](const std::string& owner, absl::Time deadline,

@@ -124,6 +124,10 @@ void PrintStatus(const v1::ServerStatus& server) {
         "again\n",
         "withdrawn", Counted(server.withdrawn_record_count(), "record").c_str());
   }
+  if (server.unstored_revocation_count() > 0) {
+    std::printf("%-11s%s not stored yet: free some space, or a restart undoes them\n", "tokens",
+                Counted(server.unstored_revocation_count(), "revocation").c_str());
+  }
   for (const std::string& row : server.unreadable_rows()) {
     std::printf("%-11s%s\n", "unreadable", row.c_str());
   }

@@ -60,6 +60,16 @@ absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(
   return tokens;
 }
 
+Tokens::~Tokens() {
+  StoreLater();
+  MutexLock lock(mutex_);
+  for (const int64_t id : not_stored_) {
+    spdlog::error(
+        "token {} of {} will be valid again: its revocation is not stored; revoke it again", id,
+        rows_.at(id).name);
+  }
+}
+
 std::string Tokens::HashOf(absl::string_view secret) { return Sha256Hex(secret); }
 
 void Tokens::Insert(const db::TokenRow& row) {
@@ -178,9 +188,9 @@ absl::StatusOr<std::vector<db::TokenRow>> Tokens::Revoke(int64_t id, const std::
   return absl::Status(
       stored.code(),
       absl::StrCat("revoked from now on, but it could not be stored: ", stored.message(),
-                   ". The daemon tries again by itself; if it is started again before that, the "
-                   "token is valid again. `tunectl token list` shows it; `tunectl token revoke` "
-                   "can be repeated"));
+                   ". The daemon tries again each second and when it stops; if it ends before that "
+                   "succeeds, the token is valid again. `tunectl token list` shows it; `tunectl "
+                   "token revoke` can be repeated"));
 }
 
 absl::Status Tokens::StoreRevoked(const std::vector<db::TokenRow>& rows) {
@@ -191,8 +201,9 @@ absl::Status Tokens::StoreRevoked(const std::vector<db::TokenRow>& rows) {
     MutexLock lock(mutex_);
     if (stored.ok() || absl::IsNotFound(stored)) {
       not_stored_.erase(row.id);
-    } else {
-      not_stored_.insert(row.id);
+    } else if (not_stored_.insert(row.id).second) {
+      spdlog::warn("the revocation of token {} of {} is not stored: {}", row.id, row.name,
+                   stored.ToString());
     }
   }
   return first;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tokens of the daemon. A client's token is compared by its hash, and only hashes are stored.
 //
-// A revocation takes effect at once. If the store does not take it, it is noted as not stored and
-// stored later, by StoreLater or by revoking again; until then a restart would make the token valid
-// again, which Revoke and List report.
+// A revocation takes effect at once. If the store does not take it, it is noted as not stored,
+// which Revoke and NotStored report, and stored later: by StoreLater, by revoking again, or when
+// the tokens are destroyed. A daemon that ends before that makes the token valid again at its next
+// start.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,8 @@ class Tokens {
   // `later` runs work that may block on the store; both must outlive the tokens.
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(
       db::TokenStore& store, std::function<void(std::function<void()>)> later);
+  // Calls StoreLater, then logs as errors the tokens whose revocation is not stored even now.
+  ~Tokens();
 
   // Finds the principal of a secret. UNAUTHENTICATED: it is no token's, or the token has expired or
   // was revoked.
@@ -78,7 +81,8 @@ class Tokens {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(const db::TokenRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteUse(db::TokenRow& row, int64_t now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Stores revocations; those that fail are noted as not stored. Returns the first error.
+  // Stores revocations; those that fail are noted as not stored, and logged the first time. Returns
+  // the first error.
   absl::Status StoreRevoked(const std::vector<db::TokenRow>& rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
 

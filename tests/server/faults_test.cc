@@ -10,6 +10,7 @@
 
 #include "tests/db/faulty_disk.h"
 #include "tests/server/test_server.h"
+#include "tune/v1/access.grpc.pb.h"
 
 namespace tune::server {
 namespace {
@@ -72,6 +73,78 @@ TEST(FaultsTest, ASweepWaitsForSpaceAndLosesNothing) {
   ASSERT_TRUE(trials->Finish().ok());
   EXPECT_TRUE(reported.empty()) << "what was reported is stored";
   EXPECT_EQ(searched.size(), 24u) << "each once";
+}
+
+class RevocationTest : public testing::Test {
+ protected:
+  RevocationTest() {
+    (void)StartLog("off", LogFormat::kText);
+    Start();
+  }
+  // Listens nowhere.
+  void Start() {
+    server_ = nullptr;
+    server_ = Server::Start({.state_dir = dir_.path(), .worker_dir = TUNE_BIN_DIR}).value();
+    stubs_ = std::make_unique<Stubs>(server_->InProcessChannel());
+    tokens_ = v1::TokenService::NewStub(server_->InProcessChannel());
+  }
+  // A token that is revoked while the disk is full.
+  void MakeRevoked(const std::string& name) {
+    v1::CreateTokenRequest create;
+    create.set_name(name);
+    create.set_role(v1::PRINCIPAL_ROLE_SUBMITTER);
+    v1::CreateTokenResponse made;
+    ASSERT_TRUE(Call(*tokens_, &v1::TokenService::Stub::CreateToken, create, &made).ok());
+    disk_.write_error = ENOSPC;
+    v1::RevokeTokenRequest revoke;
+    revoke.set_name(name);
+    v1::RevokeTokenResponse revoked;
+    EXPECT_EQ(Call(*tokens_, &v1::TokenService::Stub::RevokeToken, revoke, &revoked).error_code(),
+              grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(NotStored(), 1u);
+  }
+  uint32_t NotStored() {
+    v1::ServerStatus status;
+    EXPECT_TRUE(Call(*stubs_->server, &v1::ServerService::Stub::GetStatus, {}, &status).ok());
+    return status.unstored_revocation_count();
+  }
+  bool IsRevoked(const std::string& name) {
+    v1::ListTokensResponse list;
+    EXPECT_TRUE(Call(*tokens_, &v1::TokenService::Stub::ListTokens, {}, &list).ok());
+    for (const v1::Token& token : list.tokens()) {
+      if (token.name() == name) return token.revoked_unix_ms() != 0;
+    }
+    return false;
+  }
+
+  db::FaultyDisk disk_;
+  TempDir dir_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Stubs> stubs_;
+  std::unique_ptr<v1::TokenService::Stub> tokens_;
+};
+
+TEST_F(RevocationTest, ItIsStoredAtTheStop) {
+  MakeRevoked("eve");
+  disk_.write_error = 0;
+  Start();
+  EXPECT_TRUE(IsRevoked("eve"));
+}
+
+TEST_F(RevocationTest, ItIsStoredOnceThereIsSpace) {
+  MakeRevoked("eve");
+  disk_.write_error = 0;
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (NotStored() > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(NotStored(), 0u);
+}
+
+TEST_F(RevocationTest, ItIsNotAcknowledgedAndLostIfTheDiskStaysFull) {
+  MakeRevoked("eve");
+  server_ = nullptr;
+  disk_.write_error = 0;
+  Start();
+  EXPECT_FALSE(IsRevoked("eve")) << "as the failed call has said";
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -127,6 +130,32 @@ TEST_F(TokensTest, ARevocationThatCouldNotBeStoredCountsAndIsStoredLater) {
       EXPECT_TRUE(IsValid(other));
     }
   }
+}
+
+TEST_F(TokensTest, ARevocationIsStoredAtAStopInOrderAndNamedIfItIsNot) {
+  const auto lines = std::make_shared<std::ostringstream>();
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(*lines)));
+  const NewToken freed = Make("freed"), full = Make("full");
+  disk_.write_error = ENOSPC;
+  EXPECT_FALSE(tokens_->Revoke(0, "freed").ok());
+  tokens_->StoreLater();
+  disk_.write_error = 0;
+  Open();
+  EXPECT_FALSE(IsValid(freed));
+  disk_.write_error = ENOSPC;
+  EXPECT_FALSE(tokens_->Revoke(0, "full").ok());
+  tokens_ = nullptr;
+  disk_.write_error = 0;
+  Open();
+  EXPECT_TRUE(IsValid(full));
+  spdlog::set_default_logger(before);
+  const std::string log = lines->str();
+  const std::string first = "[warning] the revocation of token 1 of freed is not stored";
+  EXPECT_THAT(log, HasSubstr(first));
+  EXPECT_EQ(log.find(first), log.rfind(first)) << "though it was tried twice";
+  EXPECT_THAT(log, HasSubstr("[error] token 2 of full will be valid again"));
 }
 
 TEST_F(TokensTest, ATokenThatCouldNotBeStoredIsNotThere) {
