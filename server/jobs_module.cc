@@ -28,6 +28,12 @@ Scheduler::Options JobsModule::SchedulerOptions() const {
           [this](const std::string& owner) { return access.principals->JobTimeMaxOf(owner); },
       .is_operator =
           [this](const std::string& owner) { return access.principals->IsOperator(owner); }};
+  // An embedded server does not try a device again, so its jobs wait for none.
+  if (!options.embedded) {
+    scheduling.why_out_of_use = [this](const std::string& id) {
+      return WhyOutOfUse(*devices.devices->Known(), id);
+    };
+  }
   if (options.clients.device_seconds_per_principal != 0) {
     scheduling.device_time_max_of = [this](const std::string& owner) {
       return access.principals->DeviceTimeMaxOf(owner);
@@ -73,7 +79,6 @@ absl::Status JobsModule::Start() {
       });
   scheduler = std::make_unique<Scheduler>(SchedulerOptions(), *store.store,
                                           devices.devices->turns(), *calls.ticker, Care());
-  // An embedded server does not try a device again, so its sweeps wait for none.
   Sweeps::KnownDevices known_devices;
   if (!options.embedded) known_devices = [this] { return devices.devices->Known(); };
   const LeftJobRules left{.deaths_max = options.limits.job_deaths,

@@ -56,9 +56,8 @@ class JobWork {
   }
   // The name of the job for others that wait: "sweep 3", "a gate".
   virtual std::string Name() const = 0;
-  // Why the job waits for a device that it may run on, although the device may be free: "device
-  // cuda:0 is quarantined"; empty: it does not wait. Asked again every second or so. Must not call
-  // the scheduler.
+  // Why the job waits for a device that it may run on and that is in use: "device cuda:0 is an H100
+  // now"; empty: it does not wait. Asked again every second or so. Must not call the scheduler.
   virtual std::string WhyNotOn(const std::string& /*device_id*/) const { return ""; }
   // Memory that the sources of its kernels, or a sweep's prior, take while it waits. Asked once,
   // when it is submitted.

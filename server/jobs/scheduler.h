@@ -62,6 +62,10 @@ class Scheduler {
     std::function<absl::Duration(const std::string& owner)> device_time_max_of;
     // For how long one job of an owner may have it that cannot go on later; empty: any time.
     std::function<absl::Duration(const std::string& owner)> job_time_max_of;
+    // Why a device cannot be used for now; empty: it can, or if there is no such function, all can.
+    // Jobs of every kind wait for such a device. Asked again every second or so. Must not call the
+    // scheduler.
+    std::function<std::string(const std::string& device_id)> why_out_of_use;
     // Empty: every owner is an operator.
     std::function<bool(const std::string& owner)> is_operator;
   };
@@ -124,6 +128,9 @@ class Scheduler {
   // Cancels without waiting, and may be called from anywhere: a job that waits ends once its turn
   // comes.
   void BeginCancel(int64_t id);
+  // Why a job has to wait for a device although the device may be free: it is out of use, or is not
+  // for the job's work now. Empty: it need not.
+  std::string WhyNotOn(const Job& job, const std::string& device_id) const;
   // Was the job asked for before this scheduler was there?
   bool IsOlder(const db::JobRow& row) const { return row.created_unix_ms < started_unix_ms_; }
 
@@ -168,9 +175,9 @@ class Scheduler {
   // which becomes usable during the choice is never taken for one that nobody waits for.
   Choice NextFor(const std::string& device_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool IsFor(const Job& job, const std::string& device_id);
-  static bool MayRunOn(const Job& job, const std::string& device_id);
+  bool MayRunOn(const Job& job, const std::string& device_id) const;
   // Why it can run on none of its devices for now; empty: it can. Of the first of them.
-  static std::string WhyNowhere(const Job& job);
+  std::string WhyNowhere(const Job& job) const;
   // Enters or leaves the shares of the devices that a job may run on.
   void EnterShares(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LeaveShares(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

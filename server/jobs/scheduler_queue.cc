@@ -110,14 +110,20 @@ bool Scheduler::IsFor(const Job& job, const std::string& device_id) {
   return std::find(devices.begin(), devices.end(), device_id) != devices.end();
 }
 
-bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) {
-  return IsFor(job, device_id) && job.work().WhyNotOn(device_id).empty();
+std::string Scheduler::WhyNotOn(const Job& job, const std::string& device_id) const {
+  std::string why;
+  if (options_.why_out_of_use) why = options_.why_out_of_use(device_id);
+  return why.empty() ? job.work().WhyNotOn(device_id) : why;
 }
 
-std::string Scheduler::WhyNowhere(const Job& job) {
+bool Scheduler::MayRunOn(const Job& job, const std::string& device_id) const {
+  return IsFor(job, device_id) && WhyNotOn(job, device_id).empty();
+}
+
+std::string Scheduler::WhyNowhere(const Job& job) const {
   std::string first;
   for (const std::string& id : job.devices()) {
-    std::string why = job.work().WhyNotOn(id);
+    std::string why = WhyNotOn(job, id);
     if (why.empty()) return "";
     if (first.empty()) first = std::move(why);
   }
@@ -155,7 +161,7 @@ Scheduler::Choice Scheduler::NextFor(const std::string& device_id) {
     if (entry.running || !IsFor(*entry.job, device_id)) continue;
     if (now < entry.not_before) {
       choice.look_again = std::min(choice.look_again, entry.not_before);
-    } else if (!entry.job->work().WhyNotOn(device_id).empty()) {
+    } else if (!WhyNotOn(*entry.job, device_id).empty()) {
       choice.look_again = std::min(choice.look_again, now + kLookAgain);
     } else if (choice.next == nullptr || rank(entry) < rank(*choice.next)) {
       choice.next = &entry;

@@ -64,6 +64,14 @@ std::string StuckMessage(pid_t pid) {
 
 }  // namespace
 
+std::string WhyOutOfUse(const std::vector<DeviceStatus>& devices, const std::string& id) {
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const DeviceStatus& status) { return status.id == id; });
+  if (found == devices.end()) return absl::StrCat("device ", id, " is not there");
+  if (!IsOutOfUse(*found)) return "";
+  return absl::StrCat("device ", id, " cannot be used: ", found->message);
+}
+
 TargetTraits TraitsOf(const DeviceInfo& info) {
   TargetTraits traits = TargetTraitsFor(info.target).value_or(TargetTraits{});
   traits.target = info.target;

@@ -55,6 +55,10 @@ inline bool IsOutOfUse(const DeviceStatus& status) {
   return status.state == DeviceState::kQuarantined || status.state == DeviceState::kUnavailable;
 }
 
+// Why a device cannot be used for now: "device cuda:0 cannot be used: its canary failed". Empty: it
+// can. `devices`: those of the host.
+std::string WhyOutOfUse(const std::vector<DeviceStatus>& devices, const std::string& id);
+
 // Whether the device may be used if the caller asks for none. A suspect one may: its next worker
 // must pass the canary anyway, and until then a GPU's work must not move to the CPU unasked. The
 // CPU always may.

@@ -84,19 +84,21 @@ void SweepWork::Update(SweepView view) {
   if (job != nullptr) job->feed().Touch();
 }
 
+std::shared_ptr<Job> SweepWork::job() const {
+  MutexLock lock(mutex_);
+  return job_.lock();
+}
+
 void SweepWork::AddTrial(const Trial& trial) {
-  std::shared_ptr<Job> job;
-  {
-    MutexLock lock(mutex_);
-    job = job_.lock();
-  }
+  const std::shared_ptr<Job> job = this->job();
   if (job == nullptr) return;
   job->control.got_on = true;
   job->feed().AddStep(std::make_shared<v1::Trial>(ToProto(trial)));
 }
 
 bool SweepWork::WaitsFor(const std::string& device_id) {
-  if (WhyNotOn(device_id).empty()) return false;
+  const std::shared_ptr<Job> job = this->job();
+  if (job == nullptr || sweeps_.scheduler_.WhyNotOn(*job, device_id).empty()) return false;
   MutexLock lock(mutex_);
   return ++put_back_ <= kPutBackMax;
 }
@@ -185,27 +187,22 @@ absl::Status Sweeps::Inherit() {
 std::string Sweeps::WhyNotOn(const db::SweepRow& row, const std::string& device_id) const {
   if (!options_.known_devices) return "";
   const auto known = options_.known_devices();
-  const auto status_of = [&](const std::string& id) {
+  // Empty for a device that was not opened yet.
+  const auto name_of = [&](const std::string& id) -> std::string {
     const auto is_it = [&](const DeviceStatus& status) { return status.id == id; };
     const auto found = std::find_if(known->begin(), known->end(), is_it);
-    return found == known->end() ? nullptr : &*found;
+    return found == known->end() ? "" : found->info.name;
   };
   const auto is_another = [&](const std::string& id) {
-    const DeviceStatus* const status = status_of(id);
-    return status != nullptr && !status->info.name.empty() && status->info.name != row.device_name;
+    const std::string name = name_of(id);
+    return !name.empty() && name != row.device_name;
   };
-  const DeviceStatus* const status = status_of(device_id);
-  if (status == nullptr) return absl::StrCat("device ", device_id, " is not there");
-  // A device that was not looked at yet has no message: the sweep itself opens it.
-  if (IsOutOfUse(*status) && !status->message.empty()) {
-    return absl::StrCat("device ", device_id, " cannot be used: ", status->message);
-  }
   // If all of its devices are others now, the sweep runs on one of them and fails with the reason.
   if (!is_another(device_id) ||
       std::all_of(row.device_ids.begin(), row.device_ids.end(), is_another)) {
     return "";
   }
-  return absl::StrCat("device ", device_id, " is ", status->info.name, " now, not ",
+  return absl::StrCat("device ", device_id, " is ", name_of(device_id), " now, not ",
                       row.device_name);
 }
 

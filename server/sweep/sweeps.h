@@ -55,6 +55,8 @@ class SweepWork : public JobWork {
  private:
   friend class Sweeps;
 
+  std::shared_ptr<Job> job() const;
+
   Sweeps& sweeps_;
   mutable Mutex mutex_;
   SweepView view_ ABSL_GUARDED_BY(mutex_);
@@ -77,7 +79,7 @@ class Sweeps {
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
     // The process that owns the store, if this one only reads it.
     std::string other_owner;
-    // The devices as they are known now, without waiting; empty: sweeps wait for no device.
+    // The devices as they are known now, without waiting; empty: they stay what they are.
     KnownDevices known_devices;
   };
 
@@ -102,8 +104,8 @@ class Sweeps {
 
   // Queues a stored sweep with the scheduler, unless that was done.
   void Enqueue(const SweepView& view, std::vector<std::string> devices);
-  // Implements JobWork::WhyNotOn: the device is away, or it is another one now while others of the
-  // sweep's devices are those that it was submitted for.
+  // Implements JobWork::WhyNotOn: the device is another one now while others of the sweep's devices
+  // are those that it was submitted for.
   std::string WhyNotOn(const db::SweepRow& row, const std::string& device_id) const;
   // Takes up sweeps that a daemon died with after the others, and not more often than is allowed.
   // Ends sweeps that an earlier tunectl left, which no process takes up.

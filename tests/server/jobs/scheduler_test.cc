@@ -500,6 +500,22 @@ TEST_F(SchedulerTest, AJobRunsIfItsDeviceBecomesUsableWhileItIsConsidered) {
   EXPECT_TRUE(journal_.Await("a on cuda:0"));
 }
 
+TEST_F(SchedulerTest, AJobOfAnyKindWaitsForADeviceThatIsOutOfUse) {
+  std::atomic<bool> is_away = true;
+  scheduler_->Stop();
+  Start({.why_out_of_use = [&](const std::string& device_id) {
+    return is_away && device_id == "cuda:0" ? "device cuda:0 cannot be used" : "";
+  }});
+  const std::shared_ptr<Job> job = Submit(Make("a"));
+  Submit(Make("any"), {"cuda:0", "cuda:1"});
+  EXPECT_TRUE(journal_.Await("any on cuda:1"));
+  EXPECT_EQ(job->view().row.state, db::JobState::kQueued);
+  EXPECT_EQ(job->view().row.message, "waiting: device cuda:0 cannot be used");
+  EXPECT_THAT(journal_.lines(), Not(Contains("a on cuda:0")));
+  is_away = false;
+  EXPECT_TRUE(journal_.Await("a on cuda:0"));
+}
+
 TEST_F(SchedulerTest, AJobTakesTheDeviceThatIsBackWhileItsOtherOneIsBusy) {
   Submit(Make("holder"), {"cuda:1"});
   ASSERT_TRUE(journal_.Await("holder on cuda:1"));

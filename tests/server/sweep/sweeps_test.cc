@@ -81,6 +81,12 @@ class SweepsTest : public testing::Test {
   void Start(const Sweeps::Options& options, size_t unfinished_max, RunSweepJob run) {
     scheduler_options_.unfinished_max = unfinished_max;
     scheduler_options_.embedded = options.left.embedded;
+    scheduler_options_.why_out_of_use = nullptr;
+    if (options.known_devices) {
+      scheduler_options_.why_out_of_use = [known = options.known_devices](const std::string& id) {
+        return WhyOutOfUse(*known(), id);
+      };
+    }
     scheduler_ =
         std::make_unique<Scheduler>(scheduler_options_, *store_, turns_, ticker_, DeviceCare());
     sweeps_ = Sweeps::Start(options, *store_, *scheduler_, std::move(run)).value();

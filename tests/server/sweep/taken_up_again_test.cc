@@ -18,6 +18,7 @@
 #include "db/statement.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
+#include "tune/v1/comparison.grpc.pb.h"
 
 namespace tune::server {
 namespace {
@@ -99,6 +100,24 @@ class TakenUpAgainTest : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return sweep;
   }
+  v1::Job GetJob(int64_t id) {
+    v1::GetJobRequest request;
+    request.set_job_id(id);
+    v1::Job job;
+    const grpc::Status status = Call(*stubs_->jobs, &v1::JobService::Stub::GetJob, request, &job);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return job;
+  }
+  // Has the daemon try the CPU again, whose worker is mended.
+  void MendCpu() {
+    Link("tune-device-cpu");
+    v1::RetryDeviceRequest retry;
+    retry.set_id("cpu");
+    v1::RetryDeviceResponse tried;
+    const grpc::Status status =
+        Call(*stubs_->devices, &v1::DeviceService::Stub::RetryDevice, retry, &tried);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
   // Waits until so many trials were told.
   void AwaitTrials(int64_t id, size_t count) {
     std::set<int64_t> trials;
@@ -169,16 +188,44 @@ TEST_F(TakenUpAgainTest, SweepsWaitForADeviceThatIsAway) {
   const v1::Sweep waiting = Get(first);
   EXPECT_EQ(waiting.state(), v1::JOB_STATE_QUEUED) << waiting.message();
   EXPECT_THAT(waiting.message(), AllOf(HasSubstr("waiting: device cpu"), HasSubstr("cpu")));
-  Link("tune-device-cpu");
-  v1::RetryDeviceRequest retry;
-  retry.set_id("cpu");
-  v1::RetryDeviceResponse tried;
-  const grpc::Status status =
-      Call(*stubs_->devices, &v1::DeviceService::Stub::RetryDevice, retry, &tried);
-  EXPECT_TRUE(status.ok()) << status.error_message();
+  MendCpu();
   const v1::Sweep done = AwaitEnd(*stubs_->sweeps, first);
   EXPECT_EQ(done.state(), v1::JOB_STATE_DONE) << done.message();
   EXPECT_GT(done.result().confirm_rounds(), 0);
+}
+
+// A comparison stands for all kinds but sweeps.
+TEST_F(TakenUpAgainTest, AQueuedComparisonWaitsForADeviceThatIsAway) {
+  Start();
+  const int64_t sweep = Submit(MakeRequest(ScaleKernel({.items = "range(1, 40)"}))).id();
+  AwaitTrials(sweep, 1);
+  v1::SubmitComparisonRequest request;
+  for (const char* label : {"a", "b"}) {
+    auto& entry = *request.add_entries();
+    *entry.mutable_kernel_source() = ScaleKernel();
+    entry.set_label(label);
+  }
+  request.set_device("cpu");
+  request.set_rounds(2);
+  request.set_leg_seconds(0.002);
+  v1::Job queued;
+  const auto comparisons = v1::CompareService::NewStub(server_->InProcessChannel());
+  const grpc::Status submitted =
+      Call(*comparisons, &v1::CompareService::Stub::SubmitComparison, request, &queued);
+  ASSERT_TRUE(submitted.ok()) << submitted.error_message();
+  Stop();
+  Script("tune-device-cpu", "exit 1");
+  Start();
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (!absl::StrContains(GetJob(queued.id()).message(), "exit") && absl::Now() < deadline) {
+    ASSERT_NE(GetJob(queued.id()).state(), v1::JOB_STATE_FAILED) << GetJob(queued.id()).message();
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_THAT(GetJob(queued.id()).message(), HasSubstr("waiting: device cpu cannot be used: the "));
+  EXPECT_TRUE(CancelJob(*stubs_->jobs, Get(sweep).job_id()).ok());
+  MendCpu();
+  FollowJob(*stubs_->jobs, queued.id(), [](const v1::JobEvent&) { return true; });
+  EXPECT_EQ(GetJob(queued.id()).state(), v1::JOB_STATE_DONE) << GetJob(queued.id()).message();
 }
 
 // Nothing of its time is left, and it has trials that were ok.
