@@ -30,8 +30,6 @@ bool IsMeasuredBySweeps(const std::string& name) {
 }
 
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
-// For a job that has a device's turn and has yet to open it.
-constexpr absl::Duration kProbePatience = absl::Seconds(10);
 
 }  // namespace
 
@@ -72,12 +70,13 @@ void Devices::Probe() const {
 }
 
 void Devices::ProbeOne(DeviceSupervisor& supervisor) const {
-  const absl::Time until = SteadyNow() + kProbePatience;
+  const absl::Time until = SteadyNow() + pauses_.for_jobs;
   const absl::StatusOr<DeviceTurns::Turn> turn = turns_.Take(
       supervisor.id(), "a look at what there is",
       [&] { return stopping_ || !supervisor.Status().info.name.empty() || SteadyNow() >= until; });
   if (turn.ok()) return Plan(supervisor, Try(supervisor).ok(), pauses_.first);
-  NoteCompilers(supervisor);
+  // Only the device itself tells what it is compiled for.
+  if (!supervisor.Status().info.name.empty()) NoteCompilers(supervisor);
   Plan(supervisor, !IsOutOfUse(supervisor.Status()), pauses_.first);
 }
 

@@ -40,6 +40,8 @@ enum class ProbeTime { kAtOnce, kWhenAsked };
 struct RetryPauses {
   absl::Duration first = absl::Seconds(10);
   absl::Duration longest = absl::Minutes(10);
+  // The first try waits for a job that has the device's turn and has yet to open it.
+  absl::Duration for_jobs = absl::Seconds(10);
 };
 
 // Thread-safe. Calls with a deadline wait for the probe: UNAVAILABLE if it is not done by then.

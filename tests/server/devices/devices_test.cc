@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,19 @@ TEST_F(DevicesTest, AProbeLeavesAJobsWorkerAlone) {
   ASSERT_EQ(gpu().Run(request)->message, "3") << "after the canary and the reference";
   EXPECT_EQ(View("cuda:0").compilers, "scripted 1, scripted PTX 1") << "it is known all the same";
   EXPECT_EQ(gpu().Run(request)->message, "4") << "in the same process";
+}
+
+TEST_F(DevicesTest, ADeviceThatWasNeverOpenedHasNoCompilers) {
+  Break("--broken no_driver");
+  devices_ = std::make_unique<Devices>(*workers_, *store_, ProbeTime::kWhenAsked,
+                                       RetryPauses{.for_jobs = absl::Milliseconds(50)});
+  std::optional<DeviceTurns::Turn> turn = devices_->turns().TryTake("cuda:0", "a test");
+  ASSERT_TRUE(turn);
+  EXPECT_EQ(View("cuda:0").status.message, "not opened yet");
+  EXPECT_EQ(View("cuda:0").compilers, "") << "what it is compiled for is not known";
+  turn.reset();
+  ASSERT_TRUE(devices_->Retry("cuda:0", absl::Now() + absl::Seconds(60), {}).ok());
+  EXPECT_NE(View("cuda:0").status.message, "not opened yet");
 }
 
 TEST_F(DevicesTest, ASuspectGpuIsStillTheDefault) {
