@@ -20,6 +20,7 @@
 #include "client/cli/call.h"
 #include "client/cli/command.h"
 #include "client/cli/problem_flags.h"
+#include "client/connect/rpc.h"
 #include "client/report/format.h"
 #include "client/report/terminal.h"
 #include "tune/v1/record.grpc.pb.h"
@@ -189,15 +190,30 @@ absl::Status RecordMiss(Connection* connection, const v1::LookupRequest& questio
   return absl::OkStatus();
 }
 
+// The error of a question. The daemon is asked by a name alone: if it knows none of that name, a
+// spec that was given by its path is not tuned yet.
+absl::Status AboutSpec(const ProblemFlags& question, const absl::Status& status) {
+  const std::optional<v1::ErrorDetail> detail = DetailOf(status);
+  const absl::StatusOr<std::string> kernel = OneKernel(question.kernel);
+  if (!detail || detail->reason() != v1::ERROR_REASON_NO_SUCH_KERNEL || !kernel.ok() ||
+      !IsSpecPath(*kernel) || absl::StrContains(status.message(), "/" + detail->kernel())) {
+    return status;  // of a submitter's kernel of that name, too
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no record of ", detail->kernel(), " yet; tune it: tunectl sweep ", *kernel));
+}
+
 absl::Status Best(Session& session, const BestFlags& flags) {
   ASSIGN_OR_RETURN(auto request, MakeQuestion<v1::LookupRequest>(session, flags.question));
   ASSIGN_OR_RETURN(Connection* const connection,
                    session.Connect(flags.record_miss ? Need::kAll : Need::kRead));
-  if (flags.record_miss) RETURN_IF_ERROR(RecordMiss(connection, request));
+  if (flags.record_miss) {
+    RETURN_IF_ERROR(AboutSpec(flags.question, RecordMiss(connection, request)));
+  }
   request.set_require_exact(flags.require_exact);
-  ASSIGN_OR_RETURN(const v1::LookupResponse response,
-                   Call(connection, &v1::RecordService::Stub::Lookup, request));
-  return Print(session, response, PrintAnswer);
+  const auto response = Call(connection, &v1::RecordService::Stub::Lookup, request);
+  if (!response.ok()) return AboutSpec(flags.question, response.status());
+  return Print(session, *response, PrintAnswer);
 }
 
 struct ExplainFlags {
@@ -261,9 +277,10 @@ absl::Status Explain(Session& session, const ExplainFlags& flags) {
   request.set_most(flags.limit);
   ASSIGN_OR_RETURN(*request.mutable_question(),
                    MakeQuestion<v1::LookupRequest>(session, flags.question));
-  ASSIGN_OR_RETURN(const v1::ExplainResponse response,
-                   Call(session.Connect(Need::kRead), &v1::RecordService::Stub::Explain, request));
-  return Print(session, response, PrintExplained);
+  const auto response =
+      Call(session.Connect(Need::kRead), &v1::RecordService::Stub::Explain, request);
+  if (!response.ok()) return AboutSpec(flags.question, response.status());
+  return Print(session, *response, PrintExplained);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/records/shipped_records.h"
+#include "server/rpc/error_detail.h"
 #include "server/wire/spec.h"
 #include "tuner/device_profile.h"
 #include "tuner/kernel/launch_sizes_of.h"
@@ -439,13 +440,18 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
       names.push_back(name);
       if (absl::EndsWith(name, "/" + query.kernel_name)) of_submitters.push_back(name);
     }
-    return absl::NotFoundError(absl::StrCat(
-        "no kernel '", query.kernel_name, "'; ",
-        of_submitters.empty()
-            ? ""
-            : absl::StrCat("did you mean ", absl::StrJoin(of_submitters, " or "), "? "),
-        "there is: ", absl::StrJoin(names, ", "),
-        of_submitters.empty() ? DidYouMean(query.kernel_name, names) : ""));
+    v1::ErrorDetail detail;
+    detail.set_reason(v1::ERROR_REASON_NO_SUCH_KERNEL);
+    detail.set_kernel(query.kernel_name);
+    return WithDetail(
+        absl::NotFoundError(absl::StrCat(
+            "no kernel '", query.kernel_name, "'; ",
+            of_submitters.empty()
+                ? ""
+                : absl::StrCat("did you mean ", absl::StrJoin(of_submitters, " or "), "? "),
+            "there is: ", absl::StrJoin(names, ", "),
+            of_submitters.empty() ? DidYouMean(query.kernel_name, names) : "")),
+        detail);
   }
   const Kernel& kernel = *found->second;
   ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));

@@ -165,6 +165,14 @@ class Mistakes(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("did you mean the spec saxpy.textproto?", done.stderr)
 
+    def test_a_spec_that_was_never_tuned(self):
+        spec = SAXPY / "saxpy.textproto"
+        for command in ("best", "explain"):
+            done = self.run_tunectl(command, spec, "--n", 4096)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr, f"tunectl: no record of saxpy yet; tune it: tunectl sweep {spec}\n")
+        self.assertIn("no kernel 'saxpy'", self.run_tunectl("best", "saxpy", "--n", 4096).stderr)
+
     def test_an_output_parameter_that_is_const(self):
         spec = self.saxpy(source=[(" float* out", " const float* out"), (STORE, "(void)i;\n  }")])
         self.assertRegex(self.check(spec), r"'out' is a buffer of f32 .* it is const, and the spec has the kernel write")
