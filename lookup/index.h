@@ -21,6 +21,9 @@ namespace tune::lookup {
 
 using tune::DimMatch;
 
+// The include digest of a policy whose kernel has include roots that are not offered here.
+inline constexpr char kHeadersNotOffered[] = "not offered";
+
 // The rules by which an index matches records of one kernel. A kernel or dim without a policy is
 // kNearest.
 struct KernelPolicy {
@@ -28,8 +31,9 @@ struct KernelPolicy {
   std::string kernel_hash;  // today's source; what a query that names no hash asks for
   std::map<std::string, DimMatch> dims;
   // Identifies today's headers in the kernel's include roots, as a record's key does. Records of
-  // other headers answer as those of another source do. Empty if the kernel has no headers or they
-  // are not known; headers then do not count.
+  // other headers answer as those of another source do, and so do all records if this is
+  // kHeadersNotOffered. Empty if the kernel has no include roots, or a snapshot does not tell;
+  // headers then do not count.
   std::string include_digest = {};
 
   bool HasHeadersOf(const TrialKey& key) const {

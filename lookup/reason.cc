@@ -126,9 +126,11 @@ std::string ExplainMatch(Match match, const Query& query, const Record& record,
                     ShortHash(record.key.kernel_hash), ", asked for ", ShortHash(wanted_hash));
   } else if (!policy.HasHeadersOf(record.key)) {
     const std::string& tuned = record.key.include_digest;
-    absl::StrAppend(&reason, "; the headers of its include roots differ: tuned ",
-                    tuned.empty() ? "with others" : ShortHash(tuned), ", here are ",
-                    ShortHash(policy.include_digest));
+    const bool offered = policy.include_digest != kHeadersNotOffered;
+    absl::StrAppend(&reason, "; the headers of its include roots ",
+                    offered ? "differ" : "are not offered here", ": tuned ",
+                    tuned.empty() ? "with others" : ShortHash(tuned),
+                    offered ? ", here are " + ShortHash(policy.include_digest) : "");
   }
   const bool same_device = match != Match::kOtherDevice;
   if (same_device && !query.driver.empty() && !record.key.driver.empty() &&

@@ -83,8 +83,11 @@ std::string IncludeDigestOf(const Kernel& kernel, const IncludeRoots& include_ro
 
 lookup::KernelPolicy PolicyOf(const std::string& name, const Kernel& kernel,
                               const std::string& include_digest) {
+  const bool offered = !include_digest.empty() || kernel.spec().include_roots.empty();
   lookup::KernelPolicy policy{
-      .kernel_name = name, .kernel_hash = kernel.hash(), .include_digest = include_digest};
+      .kernel_name = name,
+      .kernel_hash = kernel.hash(),
+      .include_digest = offered ? include_digest : lookup::kHeadersNotOffered};
   for (const DimSpec& dim : kernel.spec().dims) policy.dims[dim.name] = dim.match;
   return policy;
 }

@@ -289,8 +289,9 @@ absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t byte
   absl::StrAppend(&text, "\n\"targets\":", Line(TargetsOf(records)), ",\n\"kernels\":");
   Lines kernels(text, bytes_max);
   for (const auto& [name, kernel] : *knowledge.kernels) {
-    const std::string digest = IncludeDigestOf(*kernel, *knowledge.include_roots);
-    RETURN_IF_ERROR(kernels.Add(ToJson(name, *kernel, digest)));
+    const lookup::KernelPolicy policy =
+        PolicyOf(name, *kernel, IncludeDigestOf(*kernel, *knowledge.include_roots));
+    RETURN_IF_ERROR(kernels.Add(ToJson(name, *kernel, policy.include_digest)));
   }
   kernels.End();
   text += ",\n\"records\":";

@@ -99,6 +99,12 @@ absl::StatusOr<RecordedMiss> Misses::Queue(const RecordQuery& query, const std::
   if (tools_.embedded) {
     return absl::FailedPreconditionError("nothing works in the background without a daemon");
   }
+  if (answer.include_digest.empty() && !answer.kernel->spec().include_roots.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("tunerd does not offer the include roots of ", answer.kernel_name, ", ",
+                     absl::StrJoin(answer.kernel->spec().include_roots, ", "),
+                     ": start it with --include-root"));
+  }
   ASSIGN_OR_RETURN(const std::vector<std::string> devices,
                    DevicesForMiss(*tools_.devices.Known(), answer.device_name, next_turn_++));
   ASSIGN_OR_RETURN(
