@@ -35,8 +35,8 @@ absl::StatusOr<std::string> ReadKey(const std::string& path) {
       path));
 }
 
-std::string DateText(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
+std::string MinuteText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
 }
 
 // When the certificate ends. INVALID_ARGUMENT: one does not parse, or they are no pair.
@@ -65,11 +65,11 @@ absl::Status CheckTimes(const TlsOptions& files, const CertificateFiles::Texts& 
   if (BeginOf(*certificate) > now) {
     return absl::InvalidArgumentError(absl::StrCat("the certificate in ", files.certificate_file,
                                                    " is not valid before ",
-                                                   DateText(BeginOf(*certificate))));
+                                                   MinuteText(BeginOf(*certificate))));
   }
   if (EndOf(*certificate) > now) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the certificate in ", files.certificate_file,
-                                                 " ended on ", DateText(EndOf(*certificate))));
+                                                 " ended on ", MinuteText(EndOf(*certificate))));
 }
 
 // Answers gRPC's request for the certificate at each handshake of one server.

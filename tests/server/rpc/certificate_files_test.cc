@@ -3,14 +3,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/pem.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 
+#include "server/rpc/pem.h"
 #include "tests/server/access/authority.h"
 #include "tests/server/temp_dir.h"
 
@@ -30,6 +33,17 @@ class CertificateFilesTest : public testing::Test {
   static std::string Problem(CertificateFiles& files) {
     files.LookAgain();
     return files.state().problem;
+  }
+  // Has the certificate begin and end at other times.
+  void SignAnew(const char* begin, const char* end) const {
+    const Certificate certificate = ParseCertificate(TextOf(pair_.certificate));
+    ASSERT_EQ(ASN1_TIME_set_string(X509_getm_notBefore(certificate.get()), begin), 1);
+    ASSERT_EQ(ASN1_TIME_set_string(X509_getm_notAfter(certificate.get()), end), 1);
+    ASSERT_GT(X509_sign(certificate.get(), ParseKey(TextOf(pair_.key)).get(), EVP_sha256()), 0);
+    std::FILE* const file = std::fopen(pair_.certificate.c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    EXPECT_EQ(PEM_write_X509(file, certificate.get()), 1);
+    std::fclose(file);
   }
 
   const TempDir dir_;
@@ -84,6 +98,14 @@ TEST_F(CertificateFilesTest, ARenewedPairIsServedOnceItCanBeRead) {
   chmod(pair_.key.c_str(), 0600);
   EXPECT_EQ(Problem(*files), "");
   EXPECT_GT(files->state().expires_unix_ms, before);
+}
+
+TEST_F(CertificateFilesTest, TheHourIsSaidFromWhichACertificateIsValid) {
+  const std::unique_ptr<CertificateFiles> files = Open();
+  SignAnew("20991231173000Z", "21001231173000Z");
+  EXPECT_THAT(Problem(*files), HasSubstr(" is not valid before 2099-12-31 17:30 UTC"));
+  SignAnew("20200101000000Z", "20200102083000Z");
+  EXPECT_THAT(Problem(*files), HasSubstr(" ended on 2020-01-02 08:30 UTC"));
 }
 
 TEST_F(CertificateFilesTest, AKeyThatOthersMayReadIsRefused) {
