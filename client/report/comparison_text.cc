@@ -95,8 +95,7 @@ std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
               : absl::StrCat(" at ", comparison.sweep_dim(), "=", SweptText(comparison, problem)));
       if (kernel.outcome() != v1::OUTCOME_OK) {
         add(absl::StrCat(which, ": ", ToText(kernel.outcome()), ": ", kernel.message()));
-      }
-      if (kernel.agreement() != v1::OUTCOME_OK) {
+      } else if (kernel.agreement() != v1::OUTCOME_OK) {
         add(absl::StrCat(
             which, ": its results ",
             kernel.agreement() == v1::OUTCOME_WRONG_RESULT ? "differ " : "were not compared ",

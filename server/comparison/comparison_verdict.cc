@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/plural.h"
 #include "tuner/trial.h"
 
 namespace tune::server {
@@ -27,8 +28,18 @@ std::string Places(const ComparisonEvidence& evidence, const std::vector<std::st
 
 bool HasRatio(const ComparedFindings& findings) { return findings.ratio.ratio > 0; }
 
+// Then its time says nothing.
+bool Differs(const ComparedFindings& findings) {
+  return findings.row.agreement == Outcome::kWrongResult;
+}
+
+std::string DiffersFrom(const std::string& label, const std::string& first) {
+  return absl::StrCat(label, " is not judged: its results differ from those of ", first);
+}
+
 // Of one problem.
 std::string VerdictOf(const ComparedFindings& findings, const std::string& first) {
+  if (Differs(findings)) return DiffersFrom(findings.row.label, first);
   const RatioInterval& ratio = findings.ratio;
   const char* standing = ratio.high < 1  ? " is faster than "
                          : ratio.low > 1 ? " is slower than "
@@ -45,6 +56,7 @@ struct Tally {
   std::string label;
   std::vector<std::string> faster;
   std::vector<std::string> slower;
+  std::vector<std::string> differing;  // which have no verdict
   size_t undecided = 0;
   double log_ratios = 0;
 
@@ -53,6 +65,7 @@ struct Tally {
 
 std::string VerdictOf(const ComparisonEvidence& evidence, const Tally& tally,
                       const std::string& first) {
+  if (tally.count() == 0) return DiffersFrom(tally.label, first);
   std::vector<std::string> parts;
   const auto add = [&](const char* what, const std::vector<std::string>& sizes) {
     if (sizes.empty()) return;
@@ -67,10 +80,13 @@ std::string VerdictOf(const ComparisonEvidence& evidence, const Tally& tally,
                                                            ? "any of them"
                                                            : absl::StrCat(tally.undecided)));
   }
-  return absl::StrFormat("%s takes %.3f of %s's time in the geometric mean of %d problems: %s",
-                         tally.label,
+  if (!tally.differing.empty()) {
+    parts.push_back(absl::StrCat("not judged at ", Places(evidence, tally.differing),
+                                 ", where its results differ"));
+  }
+  return absl::StrFormat("%s takes %.3f of %s's time in the geometric mean of %s: %s", tally.label,
                          std::exp(tally.log_ratios / static_cast<double>(tally.count())), first,
-                         tally.count(), absl::StrJoin(parts, ", "));
+                         Counted(tally.count(), "problem"), absl::StrJoin(parts, ", "));
 }
 
 Tally TallyOf(const ComparisonEvidence& evidence, const std::string& label) {
@@ -78,6 +94,10 @@ Tally TallyOf(const ComparisonEvidence& evidence, const std::string& label) {
   for (const std::vector<ComparedFindings>& kernels : evidence.problems) {
     for (const ComparedFindings& findings : kernels) {
       if (findings.row.label != label || !HasRatio(findings)) continue;
+      if (Differs(findings)) {
+        tally.differing.push_back(SizeOf(evidence, findings.row.problem));
+        continue;
+      }
       const RatioInterval& ratio = findings.ratio;
       tally.log_ratios += std::log(ratio.ratio);
       if (ratio.high < 1) {
@@ -109,7 +129,7 @@ std::vector<std::string> VerdictsOf(const ComparisonEvidence& evidence) {
   const std::vector<std::string> labels = LabelsOf(evidence);
   for (size_t i = 1; i < labels.size(); ++i) {
     const Tally tally = TallyOf(evidence, labels[i]);
-    if (tally.count() == 0) continue;
+    if (tally.count() == 0 && tally.differing.empty()) continue;
     if (evidence.problems.size() == 1) {
       verdicts.push_back(VerdictOf(evidence.problems.front()[i], labels[0]));
     } else {

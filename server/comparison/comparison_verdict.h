@@ -11,7 +11,8 @@
 namespace tune::server {
 
 // A sentence for each kernel but the first: "new is slower than old: 1.031 of its time [1.012,
-// 1.050]", or, of several problems, in how many it is faster, slower, or not told apart.
+// 1.050]", or, of several problems, in how many it is faster, slower, or not told apart. A kernel
+// whose results differ from the first's is not judged there, and the sentence says so.
 std::vector<std::string> VerdictsOf(const ComparisonEvidence& evidence);
 
 // A sentence for each kernel whose intervals are wider than a fifth of its latency, with the

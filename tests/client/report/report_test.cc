@@ -161,6 +161,18 @@ TEST(Comparison, EveryFormatHasRatiosRatesAndWhatDiffers) {
   EXPECT_THAT(markdown, Not(HasSubstr("<img")));
 }
 
+TEST(Comparison, TheFaultOfAKernelIsSaidOnce) {
+  v1::Comparison comparison = SketchComparison();
+  v1::ComparedKernel& kernel = *comparison.mutable_problems(0)->mutable_kernels(1);
+  kernel.set_outcome(v1::OUTCOME_WRONG_RESULT);
+  kernel.set_message("y at 7 is 2");
+  kernel.set_agreement(v1::OUTCOME_WRONG_RESULT);
+  kernel.set_agreement_message("against the reference of sketch: y at 7 is 2");
+  for (const std::string& text : {TerminalText(comparison), MarkdownText(comparison, "")}) {
+    EXPECT_EQ(CountOf(text, "y at 7 is 2"), 1u) << text;
+  }
+}
+
 TEST(Comparison, APictureHasALineForEachKernelAndTheRoof) {
   const SvgChart chart = ComparisonChart(SketchComparison());
   ASSERT_EQ(chart.lines.size(), 3u);
