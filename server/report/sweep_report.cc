@@ -269,6 +269,7 @@ void AddOutcomes(const SweepEvidence& evidence, v1::SweepReport& report) {
   std::map<Outcome, std::map<std::string, Group>> groups;
   std::map<Outcome, uint64_t> counts;
   for (const Trial& trial : evidence.trials) {
+    if (trial.purpose != TrialPurpose::kSearch) continue;  // a config counts once
     ++counts[trial.outcome];
     if (trial.outcome == Outcome::kOk) continue;
     Group& group = groups[trial.outcome][Shape(trial.message)];

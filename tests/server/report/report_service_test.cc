@@ -195,6 +195,7 @@ TEST_F(ReportServiceTest, ASweepReportSaysWhatParametersAndOutcomesThereWere) {
   }
   ASSERT_EQ(report.outcomes_size(), 2);
   EXPECT_EQ(report.outcomes(0).outcome(), v1::OUTCOME_OK);
+  EXPECT_EQ(report.outcomes(0).count(), 7u) << "confirmations are no further configs";
   EXPECT_EQ(report.outcomes(1).outcome(), v1::OUTCOME_WRONG_RESULT);
   EXPECT_EQ(report.outcomes(1).examples_size(), 1);
 
