@@ -114,6 +114,7 @@ class SweepRun {
   std::vector<Trial> finalists_;        // the fastest that were ok, without samples
   std::optional<Trial> default_trial_;  // of the search, if it was ok
   SweepSummary summary_;
+  uint64_t known_own_ = 0;      // of the known trials, those of its own earlier turns
   double search_seconds_ = 0;   // that the search may take; 0: no limit
   double prepare_seconds_ = 0;  // of the budget that went before it
   double spent_before_ = 0;     // of the budget, by earlier turns of the sweep

@@ -214,6 +214,7 @@ absl::StatusOr<std::vector<Trial>> SweepRun::LoadKnown() {
   for (Trial& trial : stored) {
     if (!space_->IndexOf(trial.config) || !seen.insert(ToText(trial.config)).second) continue;
     trial.measurement.samples_ns.clear();
+    if (trial.sweep_id == view_.row.id) ++known_own_;
     Keep(trial);
     known.push_back(std::move(trial));
   }
@@ -284,7 +285,7 @@ void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {
   const absl::Time now = SteadyNow();
   SweepProgress& progress = view_.progress;
   progress.done = summary.done;
-  progress.reused = summary.reused;
+  progress.reused = summary.reused - known_own_;
   progress.outcomes = summary.outcomes;
   progress.elapsed_seconds = spent_before_ + meter_.ElapsedSeconds(now);
   view_.row.spent_seconds = progress.elapsed_seconds;

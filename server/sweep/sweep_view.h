@@ -24,8 +24,8 @@ namespace tune::server {
 struct SweepProgress {
   uint64_t space_size = 0;
   uint64_t planned = 0;
-  uint64_t done = 0;  // reused ones included
-  uint64_t reused = 0;
+  uint64_t done = 0;    // reused ones included
+  uint64_t reused = 0;  // measured by earlier sweeps
   std::map<Outcome, uint64_t> outcomes;
   double elapsed_seconds = 0;
   double trials_per_second = 0;
