@@ -17,6 +17,7 @@ extern const std::string_view stored_bytes_sql;
 extern const std::string_view job_requests_sql;
 extern const std::string_view profile_owners_sql;
 extern const std::string_view legs_sql;
+extern const std::string_view counted_rows_sql;
 }  // namespace tune::embedded
 
 namespace tune::db {
@@ -76,10 +77,11 @@ absl::Span<const absl::string_view> SchemaSteps() {
   const auto view = [](std::string_view text) {
     return absl::string_view(text.data(), text.size());
   };
-  static const std::array<absl::string_view, 6> steps = {
+  static const std::array<absl::string_view, 7> steps = {
       view(embedded::schema_sql),         view(embedded::true_records_sql),
       view(embedded::stored_bytes_sql),   view(embedded::job_requests_sql),
-      view(embedded::profile_owners_sql), view(embedded::legs_sql)};
+      view(embedded::profile_owners_sql), view(embedded::legs_sql),
+      view(embedded::counted_rows_sql)};
   return steps;
 }
 

@@ -17,7 +17,7 @@ namespace tune::db {
 struct StoredBytes {
   std::string owner;
   uint64_t kernel_bytes = 0;    // specs and sources
-  uint64_t result_bytes = 0;    // jobs, trials, profiles, legs
+  uint64_t result_bytes = 0;    // jobs, and the rows that they wrote
   uint64_t artifact_bytes = 0;  // as SetArtifactBytes was told last
 
   uint64_t all() const { return kernel_bytes + result_bytes + artifact_bytes; }
@@ -55,11 +55,10 @@ class Retention {
   // The name spaces of the records that have this artifact.
   virtual absl::StatusOr<std::vector<std::string>> NameSpacesOf(const std::string& artifact) = 0;
   virtual absl::Status SetArtifactBytes(const std::string& owner, uint64_t bytes) = 0;
-  // Removes the results of some jobs with higher ids than `after_job_id`: the trials, profiles,
-  // samples and messages of sweeps, gates and comparisons, with the sources that nothing needs any
-  // more. The jobs stay. So does everything that a record depends on, and the newest sweep, gate
-  // run and comparison, whose ids would be used again. Call it with the last id returned until it
-  // returns none.
+  // Removes what some jobs with higher ids than `after_job_id` have stored and counts, with sources
+  // that nothing needs any more. The jobs stay. So does what a record depends on, and the newest
+  // sweep, gate run and comparison, whose ids would be used again. Call it with the last id that
+  // was returned until it returns none.
   virtual absl::StatusOr<Pruned> Prune(const PruneFilter& filter, int64_t after_job_id) = 0;
 };
 

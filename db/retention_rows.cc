@@ -42,6 +42,12 @@ constexpr char kRemove[] = R"sql(
   INSERT OR IGNORE INTO temp.touched_kernel
     SELECT kernel_hash FROM compared JOIN comparison ON comparison.id = comparison_id
     WHERE job_id IN (SELECT job_id FROM pruned_job) AND kernel_hash IS NOT NULL;
+  CREATE TEMP VIEW IF NOT EXISTS pruned_gate_kernel AS SELECT * FROM main.gate_kernel
+    WHERE run_id IN (SELECT id FROM main.gate_run
+                     WHERE job_id IN (SELECT job_id FROM main.pruned_job));
+  INSERT OR IGNORE INTO temp.touched_kernel SELECT head_kernel_hash FROM pruned_gate_kernel;
+  INSERT OR IGNORE INTO temp.touched_kernel
+    SELECT base_kernel_hash FROM pruned_gate_kernel WHERE base_kernel_hash IS NOT NULL;
   INSERT OR IGNORE INTO temp.touched_key
     SELECT key_id FROM trial WHERE sweep_id IN
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
@@ -57,6 +63,12 @@ constexpr char kRemove[] = R"sql(
   DELETE FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
     (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
   DELETE FROM leg WHERE job_id IN (SELECT job_id FROM pruned_job);
+  DELETE FROM gate_verdict WHERE gate_kernel_id IN (SELECT id FROM pruned_gate_kernel);
+  DELETE FROM gate_kernel WHERE id IN (SELECT id FROM pruned_gate_kernel);
+  DELETE FROM gate_run WHERE job_id IN (SELECT job_id FROM pruned_job);
+  DELETE FROM compared WHERE comparison_id IN
+    (SELECT id FROM comparison WHERE job_id IN (SELECT job_id FROM pruned_job));
+  DELETE FROM comparison WHERE job_id IN (SELECT job_id FROM pruned_job);
   DELETE FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)
     AND NOT EXISTS (SELECT 1 FROM trial WHERE sweep_id = sweep.id);
   DELETE FROM job_end WHERE job_id IN (SELECT job_id FROM pruned_job);

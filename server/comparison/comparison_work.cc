@@ -20,8 +20,6 @@
 namespace tune::server {
 namespace {
 
-std::string Shortened(const std::string& text) { return text.substr(0, kMaxTrialMessageBytes); }
-
 void NoteWork(const WorkPlan& first, const WorkPlan& own, std::vector<std::string>& notes) {
   for (const auto& [what, theirs, ours] :
        {std::tuple("bytes", first.bytes, own.bytes), std::tuple("FLOPs", first.flops, own.flops)}) {
@@ -161,7 +159,7 @@ absl::Status ComparisonWork::Plan(size_t place, Candidates& candidates) const {
     if (planned.ok()) continue;
     candidates[i].runs = false;
     row.outcome = Outcome::kInvalidConfig;
-    row.message = Shortened(std::string(planned.message()));
+    row.message = std::string(planned.message());
   }
   return absl::OkStatus();
 }
@@ -182,7 +180,7 @@ absl::Status ComparisonWork::Compile(Candidates& candidates) const {
   const auto note = [](const std::string& what, const Artifact& artifact, Candidate& candidate) {
     candidate.runs = artifact.outcome == Outcome::kOk;
     candidate.row.outcome = artifact.outcome;
-    if (!candidate.runs) candidate.row.message = Shortened(what + artifact.log);
+    if (!candidate.runs) candidate.row.message = what + artifact.log;
   };
   for (Candidate& candidate : candidates) {
     if (!compiling(candidate)) continue;
@@ -217,7 +215,7 @@ absl::Status ComparisonWork::CompleteProblem(Candidate& candidate) const {
   if (!absl::IsInvalidArgument(status)) return status;
   candidate.runs = false;
   candidate.row.outcome = Outcome::kCompileFailed;
-  candidate.row.message = Shortened(std::string(status.message()));
+  candidate.row.message = std::string(status.message());
   return absl::OkStatus();
 }
 
@@ -243,8 +241,8 @@ absl::Status ComparisonWork::CheckResults(Candidates& candidates) {
     row.agreement = reports[i].outcome;
     row.error = reports[i].error;
     if (row.agreement == Outcome::kOk) continue;
-    row.agreement_message = Shortened(
-        absl::StrCat("against the reference of ", running[0]->row.label, ": ", reports[i].message));
+    row.agreement_message =
+        absl::StrCat("against the reference of ", running[0]->row.label, ": ", reports[i].message);
   }
   return CheckPeers(candidates, running[0]);
 }
@@ -269,7 +267,7 @@ absl::Status ComparisonWork::CheckPeer(const Candidate& first, Candidate& peer) 
   if (turn.report.outcome != Outcome::kOk) {
     peer.runs = false;
     row.outcome = turn.report.outcome;
-    row.message = Shortened(turn.report.message);
+    row.message = turn.report.message;
     return absl::OkStatus();
   }
   absl::StatusOr<std::vector<BufferFile>> outputs =
@@ -284,7 +282,7 @@ absl::Status ComparisonWork::CheckPeer(const Candidate& first, Candidate& peer) 
   row.error = judged.error;
   if (row.agreement == Outcome::kOk) return absl::OkStatus();
   row.agreement_message =
-      Shortened(absl::StrCat("against the reference of ", first.row.label, ": ", judged.message));
+      absl::StrCat("against the reference of ", first.row.label, ": ", judged.message);
   return absl::OkStatus();
 }
 
@@ -325,7 +323,10 @@ absl::Status ComparisonWork::StoreCandidates(size_t place, Candidates& candidate
     if (!candidates[i].is_peer()) {
       RETURN_IF_ERROR(store_.PutKernel(ToRow(plan_.problems[place][i].workload.named)));
     }
-    ASSIGN_OR_RETURN(candidates[i].row.id, store_.AddCompared(candidates[i].row));
+    db::ComparedRow& row = candidates[i].row;
+    row.message = messages_.Cut(std::move(row.message));
+    row.agreement_message = messages_.Cut(std::move(row.agreement_message));
+    ASSIGN_OR_RETURN(row.id, store_.AddCompared(row));
   }
   return absl::OkStatus();
 }
@@ -360,7 +361,7 @@ absl::Status ComparisonWork::MeasureRound(uint32_t round, Candidates& candidates
                                                   .round = static_cast<int>(round),
                                                   .leg = std::move(leg),
                                                   .outcome = report.outcome,
-                                                  .message = Shortened(report.message)}}));
+                                                  .message = messages_.Cut(report.message)}}));
     candidate.runs = report.outcome == Outcome::kOk;  // one that fails once would fail again
   }
   return absl::OkStatus();

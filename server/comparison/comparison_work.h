@@ -18,6 +18,7 @@
 #include "server/comparison/peer_lease.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
+#include "server/measure/message_budget.h"
 #include "server/supervision/workers.h"
 
 namespace tune::server {
@@ -87,6 +88,7 @@ class ComparisonWork : public JobWork {
   std::optional<DeviceSession> session_;
   std::optional<ComparisonRounds> rounds_;
   std::mt19937_64 random_;
+  MessageBudget messages_;
   Cancelled cancelled_;
 };
 

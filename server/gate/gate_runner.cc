@@ -20,6 +20,7 @@
 #include "server/gate/gate_convert.h"
 #include "server/gate/gate_rounds.h"
 #include "server/measure/compile_set.h"
+#include "server/measure/message_budget.h"
 #include "server/supervision/machine_code.h"
 #include "server/workload/workload.h"
 #include "tuner/device/program_checks.h"
@@ -121,6 +122,7 @@ class GateRun {
   std::optional<gate::Gate> gate_;
   std::vector<std::string> faults_;  // found while measuring, by candidate
   int round_ = 0;
+  MessageBudget messages_;
   GateStep step_;
   absl::Time started_ = SteadyNow();
 };
@@ -278,8 +280,10 @@ absl::Status GateRun::CompileReferences() {
 }
 
 absl::Status GateRun::StoreKernels() {
-  for (Candidate& candidate : candidates_) {
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    Candidate& candidate = candidates_[i];
     candidate.row.run_id = plan_.run.id;
+    candidate.row.fault = messages_.Cut(std::move(candidate.row.fault));
     ASSIGN_OR_RETURN(candidate.row.id, store_.AddGateKernel(candidate.row));
     // What is left of the texts is of no more use.
     for (Variant* side : VariantsOf(candidate)) {
@@ -297,22 +301,24 @@ absl::StatusOr<gate::RoundResult> GateRun::MeasureRound(size_t index, gate::Stag
   Candidate& candidate = candidates_[index];
   ASSIGN_OR_RETURN(GateRounds::Outcome outcome,
                    rounds_->MeasureRound(candidate.base ? &*candidate.base : nullptr, head));
+  const std::string fault = messages_.Cut(outcome.fault);
   std::vector<gate::Leg> legs;
   if (!outcome.fault.empty() && outcome.legs.empty()) {
     // Kept like a leg, so that the verdict can be recomputed.
     outcome.legs.push_back({.leg = {.revision = gate::Revision::kHead},
                             .outcome = Outcome::kLaunchFailed,
-                            .message = outcome.fault});
+                            .message = fault});
   }
   for (db::LegRow& row : outcome.legs) {
     row.job_id = plan_.run.job.id;
     row.gate_kernel_id = candidate.row.id;
     row.purpose = db::ToPurpose(stage);
     row.round = round;
+    if (row.message == outcome.fault) row.message = fault;
     if (row.outcome == Outcome::kOk) legs.push_back(row.leg);
   }
   RETURN_IF_ERROR(store_.AppendGateLegs(outcome.legs));
-  faults_[index] = outcome.fault;
+  faults_[index] = fault;
   ++step_.rounds_done;
   return gate::Reduce(legs, plan_.run.rules);
 }

@@ -23,6 +23,7 @@
 #include "db/store.h"
 #include "lookup/record.h"
 #include "server/kernels/space_solver.h"
+#include "server/measure/message_budget.h"
 #include "server/measure/sweep_evaluator.h"
 #include "server/records/record_book.h"
 #include "server/supervision/workers.h"
@@ -88,7 +89,6 @@ class SweepRun {
   void AddIncumbent();
   absl::Status StoreConfirmed(Trial& trial);
   absl::Status Append(Trial& trial);
-  void TrimMessage(Trial& trial);
   absl::Status NameBestSoFar();
   void Report(const SweepSummary& summary, const Trial* trial);
   void NoteSpent();
@@ -120,8 +120,8 @@ class SweepRun {
   double spent_before_ = 0;     // of the budget, by earlier turns of the sweep
   double noted_spent_ = 0;      // as the store has it
   bool confirmed_ = false;
-  std::string paused_;        // why the store could not be written to; empty: it could
-  size_t message_bytes_ = 0;  // of the trials that were stored
+  std::string paused_;  // why the store could not be written to; empty: it could
+  MessageBudget messages_;
 };
 
 }  // namespace tune::server

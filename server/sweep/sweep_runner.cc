@@ -314,19 +314,8 @@ void SweepRun::NoteSpent() {
   }
 }
 
-// Thousands of configs mostly fail with the same message, so the first messages tell all.
-void SweepRun::TrimMessage(Trial& trial) {
-  constexpr size_t kWholeMessageBytes = 256 << 10;  // of a sweep
-  constexpr size_t kTrimmedBytes = 1 << 10;
-  if (message_bytes_ > kWholeMessageBytes && trial.message.size() > kTrimmedBytes) {
-    trial.message.resize(kTrimmedBytes);
-    absl::StrAppend(&trial.message, "\n(cut: earlier trials of the sweep have long messages)");
-  }
-  message_bytes_ += trial.message.size();
-}
-
 absl::Status SweepRun::Append(Trial& trial) {
-  TrimMessage(trial);
+  trial.message = messages_.Cut(std::move(trial.message));
   return Persist([&]() -> absl::Status {
     ASSIGN_OR_RETURN(trial.id, store_.AppendTrial(trial, key_));
     return absl::OkStatus();
