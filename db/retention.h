@@ -58,7 +58,8 @@ class Retention {
   // Removes what some jobs with higher ids than `after_job_id` have stored and counts, with sources
   // that nothing needs any more. The jobs stay. So does what a record depends on, and the newest
   // sweep, gate run and comparison, whose ids would be used again. Call it with the last id that
-  // was returned until it returns none.
+  // was returned until it returns none; that call removes the sources that neither a row nor an
+  // unfinished job refers to, an hour after they were stored.
   virtual absl::StatusOr<Pruned> Prune(const PruneFilter& filter, int64_t after_job_id) = 0;
 };
 

@@ -15,12 +15,15 @@ namespace {
 // In one transaction: other writes wait for it.
 constexpr uint32_t kJobsAtOnce = 20;
 
-// Keeps trials that other sweeps or records refer to. The newest trial stays for its number.
-constexpr char kKeepTrials[] = R"sql(
+constexpr char kTouched[] = R"sql(
   CREATE TEMP TABLE IF NOT EXISTS kept_trial (id INTEGER PRIMARY KEY);
   CREATE TEMP TABLE IF NOT EXISTS touched_key (id INTEGER PRIMARY KEY);
   CREATE TEMP TABLE IF NOT EXISTS touched_kernel (hash TEXT PRIMARY KEY);
   DELETE FROM temp.kept_trial; DELETE FROM temp.touched_key; DELETE FROM temp.touched_kernel;
+)sql";
+
+// Keeps trials that other sweeps or records refer to. The newest trial stays for its number.
+constexpr char kKeepTrials[] = R"sql(
   CREATE TEMP VIEW IF NOT EXISTS telling_sweep AS SELECT * FROM main.sweep
     WHERE job_id NOT IN (SELECT job_id FROM main.pruned_job)
        OR id IN (SELECT sweep_id FROM main.trial JOIN main.record ON trial_id = trial.id);
@@ -77,6 +80,20 @@ constexpr char kRemove[] = R"sql(
   DELETE FROM trial_key WHERE id IN (SELECT id FROM temp.touched_key)
     AND NOT EXISTS (SELECT 1 FROM trial WHERE key_id = trial_key.id)
     AND NOT EXISTS (SELECT 1 FROM profile WHERE key_id = trial_key.id);
+)sql";
+
+// Chooses sources whose submission is over: a job of which nothing is stored has left them. No job
+// is pruned for them.
+constexpr char kChooseOrphans[] =
+    "INSERT INTO temp.touched_kernel SELECT kernel_hash FROM kernel_owner "
+    "WHERE ?1 = '' OR kernel_hash IN (SELECT kernel_hash FROM kernel_owner WHERE owner = ?1) "
+    "GROUP BY kernel_hash HAVING max(kept_unix_ms) < (unixepoch() - 3600) * 1000";
+
+// A job keeps its sources up to an hour before it is stored, and refers to them once it runs.
+constexpr char kRemoveSources[] = R"sql(
+  DELETE FROM temp.touched_kernel WHERE hash IN (
+    SELECT kernel_hash FROM kernel_owner JOIN job ON job.owner = kernel_owner.owner
+    WHERE job.state IN (1, 2) AND job.created_unix_ms <= kept_unix_ms + 3600000);
   DELETE FROM temp.touched_kernel WHERE hash IN (SELECT kernel_hash FROM sweep)
     OR hash IN (SELECT kernel_hash FROM trial_key)
     OR hash IN (SELECT base_kernel_hash FROM gate_kernel WHERE base_kernel_hash IS NOT NULL)
@@ -91,6 +108,19 @@ constexpr char kRemove[] = R"sql(
 absl::StatusOr<int64_t> Total(Connection& connection) {
   return connection.QueryInteger(
       "SELECT coalesce(sum(kernel_bytes + result_bytes), 0) FROM stored");
+}
+
+// Removes the sources that no row refers to.
+absl::StatusOr<Pruned> PruneOrphans(Connection& connection, const std::string& owner) {
+  ASSIGN_OR_RETURN(const int64_t bytes, Total(connection));
+  RETURN_IF_ERROR(connection.Execute(kTouched));
+  RETURN_IF_ERROR(connection.Prepare(kChooseOrphans).Bind(owner).Run());
+  // Triggers let sources go only while something is pruned: here no job.
+  RETURN_IF_ERROR(connection.Execute("INSERT INTO pruned_job VALUES (-1)"));
+  RETURN_IF_ERROR(connection.Execute(kRemoveSources));
+  RETURN_IF_ERROR(connection.Execute("DELETE FROM pruned_job"));
+  ASSIGN_OR_RETURN(const int64_t bytes_left, Total(connection));
+  return Pruned{.bytes = static_cast<uint64_t>(bytes - bytes_left)};
 }
 
 absl::StatusOr<int64_t> TrialsOfPruned(Connection& connection) {
@@ -115,13 +145,15 @@ absl::StatusOr<Pruned> PruneSome(Connection& connection, const PruneFilter& filt
       choose.Bind(after_job_id, filter.before_unix_ms, filter.owner, kJobsAtOnce).Run());
   Pruned pruned;
   pruned.jobs = static_cast<uint64_t>(connection.changed_rows());
-  if (pruned.jobs == 0) return pruned;
+  if (pruned.jobs == 0) return PruneOrphans(connection, filter.owner);
   ASSIGN_OR_RETURN(pruned.last_job_id,
                    connection.QueryInteger("SELECT max(job_id) FROM pruned_job"));
   ASSIGN_OR_RETURN(const int64_t bytes, Total(connection));
   ASSIGN_OR_RETURN(const int64_t trials, TrialsOfPruned(connection));
+  RETURN_IF_ERROR(connection.Execute(kTouched));
   RETURN_IF_ERROR(connection.Execute(kKeepTrials));
   RETURN_IF_ERROR(connection.Execute(kRemove));
+  RETURN_IF_ERROR(connection.Execute(kRemoveSources));
   ASSIGN_OR_RETURN(const int64_t bytes_left, Total(connection));
   // Counts only trials whose sweeps still exist.
   ASSIGN_OR_RETURN(const int64_t trials_left, TrialsOfPruned(connection));

@@ -257,7 +257,12 @@ absl::Status SqliteStore::KeepKernel(const std::string& owner, const KernelRow& 
         "INSERT INTO kernel_owner (owner, kernel_hash, bytes) VALUES (?, ?, ?) "
         "ON CONFLICT DO NOTHING");
     RETURN_IF_ERROR(note.Bind(owner, kernel.hash, own_bytes).Run());
-    if (connection.changed_rows() == 0) return absl::OkStatus();  // kept before
+    const bool kept_before = connection.changed_rows() == 0;
+    Statement date = connection.Prepare(
+        "UPDATE kernel_owner SET kept_unix_ms = unixepoch() * 1000 "
+        "WHERE owner = ? AND kernel_hash = ?");
+    RETURN_IF_ERROR(date.Bind(owner, kernel.hash).Run());
+    if (kept_before) return absl::OkStatus();
     Statement sum = connection.Prepare("SELECT kernel_bytes FROM stored WHERE owner = ?");
     RETURN_IF_ERROR(sum.Bind(owner).Step().status());
     const auto bytes = static_cast<uint64_t>(sum.FirstInteger());

@@ -170,11 +170,11 @@ grpc::ServerUnaryReactor* ServerService::PruneJobs(grpc::CallbackServerContext* 
     for (int64_t last = 0; true;) {
       if (cancelled()) return absl::CancelledError("cancelled; some jobs were pruned");
       ASSIGN_OR_RETURN(const db::Pruned pruned, parts_.store.Prune(filter, last));
-      if (pruned.last_job_id == 0) return absl::OkStatus();
       last = pruned.last_job_id;
       response->set_jobs(response->jobs() + pruned.jobs);
       response->set_trials(response->trials() + pruned.trials);
       response->set_bytes(response->bytes() + pruned.bytes);
+      if (last == 0) return absl::OkStatus();
     }
   };
   return AnswerOn(executors_.cancels, context, kPruneCap, prune);

@@ -132,3 +132,7 @@ CREATE TRIGGER compared_no_delete BEFORE DELETE ON compared
 WHEN OLD.comparison_id NOT IN (
   SELECT id FROM comparison WHERE job_id IN (SELECT job_id FROM pruned_job))
 BEGIN SELECT RAISE(ABORT, 'comparisons are append-only'); END;
+
+-- Sources that no row refers to are removed once their submission is over.
+ALTER TABLE kernel_owner ADD COLUMN kept_unix_ms INTEGER NOT NULL DEFAULT 0;  -- the last time
+CREATE INDEX kernel_owner_of_kernel ON kernel_owner (kernel_hash);

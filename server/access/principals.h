@@ -84,8 +84,8 @@ class Principals {
   }
   // Whether a principal of this name is an operator in any way of connecting.
   bool IsOperator(const std::string& name) const;
-  // Checks a quota before a kernel is worked on, and keeps the kernel. RESOURCE_EXHAUSTED: the
-  // submitter would keep more sources than its quota permits.
+  // Stores a submitter's kernel. RESOURCE_EXHAUSTED: the submitter would keep more sources than its
+  // quota permits.
   absl::Status KeepKernel(const Principal& principal, const db::KernelRow& kernel,
                           db::Retention& store) const;
 

@@ -13,6 +13,7 @@
 #include "server/comparison/peer_order.h"
 #include "server/comparison/shared_inputs.h"
 #include "server/measure/compile_set.h"
+#include "server/workload/keep_kernels.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/roofline/roofline.h"
 #include "tuner/statistics/median.h"
@@ -58,13 +59,14 @@ JobKind ComparisonKind(const ComparisonTools& tools, db::Store& store, Workers& 
           const Asker& asker) -> absl::StatusOr<AskedJob> {
         ASSIGN_OR_RETURN(ComparisonPlan plan,
                          CheckComparison(request, tools, asker.deadline, asker.cancelled));
-        for (const std::vector<ComparedWorkload>& problem : plan.problems) {
-          for (const ComparedWorkload& one : problem) {
-            RETURN_IF_ERROR(
-                principals.KeepKernel(asker.principal, ToRow(one.workload.named), store));
-          }
+        std::vector<NamedKernel> kernels;  // each problem has the same ones
+        for (const ComparedWorkload& one : plan.problems.front()) {
+          kernels.push_back(one.workload.named);
         }
-        AskedJob asked{.subject = plan.Subject(), .devices = plan.device_ids};
+        AskedJob asked{
+            .subject = plan.Subject(),
+            .devices = plan.device_ids,
+            .keep_sources = KeepKernels(std::move(kernels), asker.principal, principals, store)};
         asked.work = std::make_shared<ComparisonWork>(store, workers, leases, std::move(plan));
         return asked;
       });

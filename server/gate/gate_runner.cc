@@ -206,11 +206,7 @@ absl::Status GateRun::Plan() {
       return PlanSide(subject.head, *choice.recovery, candidate.recovery.emplace());
     }();
     if (!planned.ok()) row.fault = std::string(planned.message());
-    RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.head.named)));
-    if (subject.base) {
-      RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.base->named)));
-      row.base_kernel_hash = subject.base->kernel().hash();
-    }
+    if (subject.base) row.base_kernel_hash = subject.base->kernel().hash();
   }
   faults_.resize(candidates_.size());
   return absl::OkStatus();
@@ -281,6 +277,9 @@ absl::Status GateRun::CompileReferences() {
 
 absl::Status GateRun::StoreKernels() {
   for (size_t i = 0; i < candidates_.size(); ++i) {
+    const GateSubject& subject = plan_.subjects[i];
+    RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.head.named)));
+    if (subject.base) RETURN_IF_ERROR(store_.PutKernel(ToRow(subject.base->named)));
     Candidate& candidate = candidates_[i];
     candidate.row.run_id = plan_.run.id;
     candidate.row.fault = messages_.Cut(std::move(candidate.row.fault));

@@ -5,19 +5,18 @@
 
 #include "base/status_macros.h"
 #include "server/gate/gate_convert.h"
-#include "server/workload/workload.h"
+#include "server/workload/keep_kernels.h"
 
 namespace tune::server {
 namespace {
 
-absl::Status KeepKernels(const Principals& principals, const Principal& principal,
-                         const GatePlan& plan, db::Store& store) {
+std::vector<NamedKernel> KernelsOf(const GatePlan& plan) {
+  std::vector<NamedKernel> kernels;
   for (const GateSubject& subject : plan.subjects) {
-    RETURN_IF_ERROR(principals.KeepKernel(principal, ToRow(subject.head.named), store));
-    if (!subject.base) continue;
-    RETURN_IF_ERROR(principals.KeepKernel(principal, ToRow(subject.base->named), store));
+    kernels.push_back(subject.head.named);
+    if (subject.base) kernels.push_back(subject.base->named);
   }
-  return absl::OkStatus();
+  return kernels;
 }
 
 }  // namespace
@@ -36,8 +35,10 @@ JobKind GateKind(db::Store& store, Workers& workers, const Devices& devices,
       [&](const v1::SubmitGateRequest& request, const Asker& asker) -> absl::StatusOr<AskedJob> {
         ASSIGN_OR_RETURN(GatePlan plan, CheckGate(request, store, devices, asker.deadline,
                                                   asker.cancelled, NameSpaceOf(asker.principal)));
-        RETURN_IF_ERROR(KeepKernels(principals, asker.principal, plan, store));
-        AskedJob asked{.subject = plan.run.job.subject, .devices = plan.device_ids};
+        AskedJob asked{
+            .subject = plan.run.job.subject,
+            .devices = plan.device_ids,
+            .keep_sources = KeepKernels(KernelsOf(plan), asker.principal, principals, store)};
         asked.work = std::make_shared<GateWork>(store, workers, std::move(plan));
         return asked;
       });

@@ -77,7 +77,7 @@ absl::StatusOr<JobView> Submit(const JobTools& tools, db::JobKind kind,
   if (asked.work == nullptr) return StoreDone(tools, std::move(row), asked);
   ASSIGN_OR_RETURN(const std::shared_ptr<Job> job,
                    tools.scheduler.Submit(std::move(row), std::move(asked.devices),
-                                          std::move(asked.work), text));
+                                          std::move(asked.work), text, asked.keep_sources));
   return job->view();
 }
 

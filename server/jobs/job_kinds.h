@@ -42,6 +42,7 @@ struct AskedJob {
   // Null: there is nothing to run, and `result` is the job's result.
   std::shared_ptr<JobWork> work = nullptr;
   std::shared_ptr<const google::protobuf::Message> result = nullptr;
+  KeepSources keep_sources = {};
 };
 
 // The principal for whom a request is checked, and the time for it.

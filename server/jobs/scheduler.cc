@@ -119,8 +119,10 @@ void Scheduler::CountEarlier() {
 absl::StatusOr<std::shared_ptr<Job>> Scheduler::Submit(db::JobRow row,
                                                        std::vector<std::string> devices,
                                                        std::shared_ptr<JobWork> work,
-                                                       const std::string& request) {
+                                                       const std::string& request,
+                                                       const KeepSources& keep_sources) {
   ASSIGN_OR_RETURN(const Place place, TakePlace(row.owner, work->source_bytes()));
+  if (keep_sources) RETURN_IF_ERROR(keep_sources());
   row.device_id = devices.front();
   row.created_unix_ms = absl::ToUnixMillis(absl::Now());
   // A job of a tunectl ends with it.

@@ -42,6 +42,9 @@ struct DeviceCare {
   QuietCompilers quiet;
 };
 
+// Stores the sources that a job refers to, within its owner's quota. Empty: there are none.
+using KeepSources = std::function<absl::Status()>;
+
 // Thread-safe.
 class Scheduler {
  public:
@@ -96,10 +99,12 @@ class Scheduler {
   absl::StatusOr<Place> TakePlace(const std::string& owner, size_t source_bytes = 0);
   static constexpr size_t kSourceBytesMax = size_t{64} << 20;
 
-  // Stores a job with its request and queues it. Durable when it returns.
+  // Stores a job with its request and queues it. Durable when it returns. `keep_sources` is called
+  // once the job has its place, so a job that is refused leaves no sources.
   absl::StatusOr<std::shared_ptr<Job>> Submit(db::JobRow row, std::vector<std::string> devices,
                                               std::shared_ptr<JobWork> work,
-                                              const std::string& request = "");
+                                              const std::string& request = "",
+                                              const KeepSources& keep_sources = {});
   // Queues a job that is stored. Null if the daemon stops.
   std::shared_ptr<Job> Enqueue(std::shared_ptr<Job> job);
 

@@ -16,6 +16,7 @@
 #include "server/profile/profile_convert.h"
 #include "server/records/shipped_records.h"
 #include "server/wire/nouns.h"
+#include "server/workload/keep_kernels.h"
 #include "tuner/device/program_checks.h"
 #include "tuner/device_profile.h"
 #include "tuner/statistics/median.h"
@@ -62,10 +63,11 @@ JobKind ProfileKind(const ProfileTools& tools, const Principals& principals) {
         const auto profile = std::make_shared<ProfileJob>(tools, request, name_space);
         RETURN_IF_ERROR(profile->Check(asker.deadline, asker.cancelled));
         const Workload& workload = profile->workload();
-        RETURN_IF_ERROR(principals.KeepKernel(asker.principal, ToRow(workload.named), tools.store));
         return AskedJob{.subject = NameIn(name_space, workload.Subject()),
                         .devices = workload.device.ids,
-                        .work = profile};
+                        .work = profile,
+                        .keep_sources = KeepKernels({workload.named}, asker.principal, principals,
+                                                    tools.store)};
       });
 }
 

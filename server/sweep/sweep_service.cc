@@ -31,8 +31,13 @@ grpc::ServerUnaryReactor* SweepService::SubmitSweep(grpc::CallbackServerContext*
                      CheckSubmission(*request, catalogue_, devices_, solver_, deadline, cancelled));
     SetOwner(principal, *request, submission.sweep);
     BoundBudget(most, submission.sweep);
-    RETURN_IF_ERROR(tools_.principals.KeepKernel(principal, submission.kernel, store_));
-    ASSIGN_OR_RETURN(SweepView view, sweeps_.Submit(submission));
+    KeepSources keep_sources;  // a kernel of the catalogue is nobody's
+    if (request->has_kernel_source()) {
+      keep_sources = [&] {
+        return tools_.principals.KeepKernel(principal, submission.kernel, store_);
+      };
+    }
+    ASSIGN_OR_RETURN(SweepView view, sweeps_.Submit(submission, keep_sources));
     *response = ToProto(view);
     for (const std::string& warning : submission.warnings) response->add_warnings(Utf8(warning));
     return absl::OkStatus();

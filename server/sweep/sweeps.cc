@@ -252,7 +252,8 @@ bool Sweeps::MayRunAgain(db::SweepRow& row) {
   return !failed;
 }
 
-absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
+absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission,
+                                         const KeepSources& keep_sources) {
   const std::string& key = submission.sweep.idempotency_key;
   if (const auto known = FindByKey(key)) {
     const SweepView view = known->view();
@@ -261,6 +262,7 @@ absl::StatusOr<SweepView> Sweeps::Submit(const Submission& submission) {
   }
   ASSIGN_OR_RETURN(const Scheduler::Place place,
                    scheduler_.TakePlace(submission.sweep.job.owner, PriorBytes(submission.search)));
+  if (keep_sources) RETURN_IF_ERROR(keep_sources());
   RETURN_IF_ERROR(store_.PutKernel(submission.kernel));
   SweepView asked{
       .row = submission.sweep, .embedded = options_.left.embedded, .search = submission.search};

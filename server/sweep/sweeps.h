@@ -90,7 +90,9 @@ class Sweeps {
 
   // Stores and queues a sweep. Durable when it returns. Returns the existing sweep of a known
   // idempotency key. Other errors are those of Scheduler::TakePlace.
-  absl::StatusOr<SweepView> Submit(const Submission& submission);
+  // `keep_sources` is called once the sweep has its place.
+  absl::StatusOr<SweepView> Submit(const Submission& submission,
+                                   const KeepSources& keep_sources = {});
   absl::StatusOr<SweepView> Get(int64_t id);
   absl::StatusOr<SweepView> OfJob(int64_t job_id);
   // Stores that a sweep of no job in this scheduler is cancelled.

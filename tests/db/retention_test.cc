@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "db/statement.h"
 #include "tests/db/rows_to_store.h"
 
@@ -317,6 +318,30 @@ TEST_F(RetentionTest, MessagesOfGatesAndComparisonsCountAndArePrunedWithTheirSou
   EXPECT_EQ(store_->GateKernels(2)->size(), 1u);
   EXPECT_EQ(store_->ComparedOf(2)->size(), 4u);
   EXPECT_EQ(PruneAll({.before_unix_ms = kForever}).jobs, 0u) << "each job is pruned once";
+}
+
+TEST_F(RetentionTest, SourcesThatNoRowRefersToArePrunedOnceTheirSubmissionIsOver) {
+  Sweep("alice", "used", 1);
+  for (const char* hash : {"orphan 1", "orphan 2"}) {
+    ASSERT_TRUE(store_->KeepKernel("mallory", MakeKernelRow(hash), 1 << 20).ok());
+  }
+  const PruneFilter filter{.owner = "mallory", .before_unix_ms = kForever};
+  EXPECT_EQ(PruneAll(filter).bytes, 0u) << "their jobs may be about to be stored";
+  ASSERT_EQ(RunSql("UPDATE kernel_owner SET kept_unix_ms = (unixepoch() - 7200) * 1000"), "");
+  EXPECT_EQ(PruneAll({.owner = "bob", .before_unix_ms = kForever}).bytes, 0u);
+
+  JobRow job{.kind = JobKind::kGate, .state = JobState::kQueued, .owner = "mallory"};
+  job.created_unix_ms = absl::ToUnixMillis(absl::Now() - absl::Minutes(119));
+  job.id = store_->AddJob(job).value();
+  EXPECT_EQ(PruneAll(filter).bytes, 0u) << "the job waits and will need them";
+  EXPECT_TRUE(store_->GetKernel("orphan 1").ok());
+  job.state = JobState::kFailed;
+  ASSERT_TRUE(store_->UpdateJob(job).ok());
+
+  EXPECT_GT(PruneAll(filter).bytes, 0u);
+  EXPECT_EQ(store_->StoredBy("mallory")->kernel_bytes, 0u);
+  EXPECT_TRUE(absl::IsNotFound(store_->GetKernel("orphan 1").status()));
+  EXPECT_TRUE(store_->GetKernel("used").ok());
 }
 
 TEST_F(RetentionTest, NothingElseDeletesEvidence) {

@@ -15,6 +15,7 @@
 #include "tests/server/access/authority.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/access.grpc.pb.h"
+#include "tune/v1/gate.grpc.pb.h"
 #include "tune/v1/job.grpc.pb.h"
 
 namespace tune::server {
@@ -24,7 +25,9 @@ using grpc::StatusCode;
 // A client with everything that these tests call.
 struct Client : Stubs {
   explicit Client(const std::shared_ptr<grpc::Channel>& channel)
-      : Stubs(channel), tokens(v1::TokenService::NewStub(channel)) {}
+      : Stubs(channel),
+        gates(v1::GateService::NewStub(channel)),
+        tokens(v1::TokenService::NewStub(channel)) {}
 
   StatusCode Status() const {
     v1::ServerStatus status;
@@ -39,6 +42,7 @@ struct Client : Stubs {
     return status;
   }
 
+  const std::unique_ptr<v1::GateService::Stub> gates;
   const std::unique_ptr<v1::TokenService::Stub> tokens;
 };
 

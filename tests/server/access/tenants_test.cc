@@ -265,6 +265,45 @@ TEST_F(ClientsTest, WhatJobsStoreHasAQuotaAndIsGivenBack) {
   EXPECT_EQ(Records().size(), 2u) << "what records stand on stays";
 }
 
+TEST_F(ClientsTest, AJobThatIsRefusedLeavesNoSources) {
+  ServerOptions options = Options();
+  options.clients.jobs_per_principal = 1;
+  Start(options);
+  const Client alice = Submitter("alice");
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(alice, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  const auto kernel_bytes = [&] { return alice.StatusNow().stored(0).kernel_bytes(); };
+  const uint64_t before = kernel_bytes();
+  EXPECT_GT(before, 0u);
+  for (const char* items : {"[1, 5]", "[1, 6]"}) {
+    EXPECT_EQ(Submit(alice, {.items = items}, 1, sweep).error_code(),
+              StatusCode::RESOURCE_EXHAUSTED);
+  }
+  v1::SubmitGateRequest gate;
+  gate.set_kind(v1::GATE_KIND_HISTORY);
+  gate.set_device("cpu");
+  *gate.add_entries()->mutable_head() = ScaleKernel({.items = "[1, 7]"});
+  v1::Job job;
+  const grpc::Status refused = Call(*alice.gates, &v1::GateService::Stub::SubmitGate, gate, &job);
+  EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED) << refused.error_message();
+  EXPECT_EQ(kernel_bytes(), before);
+}
+
+TEST_F(ClientsTest, AKernelOfTheCatalogueIsNobodysSource) {
+  Start(Options());
+  const Client alice = Submitter("alice");
+  v1::SubmitSweepRequest request;
+  request.set_kernel_name("softmax");
+  request.set_device("cpu");
+  request.mutable_budget()->set_trials(1);
+  v1::Sweep sweep;
+  const grpc::Status submitted =
+      Call(*alice.sweeps, &v1::SweepService::Stub::SubmitSweep, request, &sweep);
+  ASSERT_TRUE(submitted.ok()) << submitted.error_message();
+  EXPECT_EQ(alice.StatusNow().stored(0).kernel_bytes(), 0u);
+  EXPECT_TRUE(CancelJob(*operator_->jobs, sweep.job_id()).ok());
+}
+
 TEST_F(ClientsTest, ASubmittersQuestionsAboutSpacesKeepNobodyFromSubmitting) {
   Start(Options());
   const Client mallory = Submitter("mallory");
