@@ -16,6 +16,7 @@
 #include "base/contained.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
+#include "server/supervision/host_short.h"
 #include "server/worker/convert.h"
 #include "server/worker/scratch.h"
 
@@ -41,6 +42,24 @@ bool LackedRoom(absl::string_view log) {
     if (absl::StrContains(log, words)) return true;
   }
   return false;
+}
+
+bool LackedDisk(const CompileResult& result) {
+  return result.may_pass && (absl::StrContains(result.artifact.log, "No space left on device") ||
+                             absl::StrContains(result.artifact.log, "Disk quota exceeded"));
+}
+
+// Why no answer came, if the disk is why; else empty.
+std::string WhyShortOfDisk(const WorkerAnswer& answer, const WorkerProcess& worker) {
+  switch (answer.kind) {
+    case WorkerAnswer::Kind::kHostShort:
+      return answer.message;
+    case WorkerAnswer::Kind::kDied:
+    case WorkerAnswer::Kind::kProtocol:
+      return worker.WhyDiskFull();
+    default:
+      return "";
+  }
 }
 
 CompileResult Blamed(Outcome outcome, std::string log, absl::Duration spent) {
@@ -326,17 +345,23 @@ absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const Com
   worker::v1::WorkerRequest request;
   *request.mutable_compile() = ToWire(plan);
   const absl::Time start = SteadyNow();
+  // A reference is run, not compiled.
+  const bool runs = TraitsOf(plan.language).runs_on_host;
   std::string failure;
+  std::string short_of_disk;
   for (int attempt = 0; attempt < 2; ++attempt) {
     RETURN_IF_ERROR(EnsureWorkerFor(slot, plan.origin, cancelled));
     WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+    short_of_disk = WhyShortOfDisk(answer, *slot.process);
     if (answer.kind == WorkerAnswer::Kind::kReplied) {
       // The headers that it read may be newer than the digest in the key.
       RETURN_IF_ERROR(options_.include_roots.CheckUnchanged(plan.include_roots));
       std::optional<CompileResult> result = Answered(slot, plan, answer.reply);
-      if (result) {
+      if (!result) short_of_disk = slot.process->WhyDiskFull();
+      if (result && LackedDisk(*result)) short_of_disk = slot.process->WhyDiskShort();
+      if (result && short_of_disk.empty()) {
         RetireIfWorn(slot);
         return *std::move(result);
       }
@@ -345,17 +370,21 @@ absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const Com
     ++worker_restarts_;
     if (answer.kind == WorkerAnswer::Kind::kDeadline) {
       return Blamed(Outcome::kCompileTimeout,
-                    absl::StrCat("not compiled within ", absl::FormatDuration(options_.deadline)),
+                    absl::StrCat(runs ? "not done within " : "not compiled within ",
+                                 absl::FormatDuration(options_.deadline)),
                     SteadyNow() - start);
     }
     if (answer.kind == WorkerAnswer::Kind::kExceeded) {
-      return Blamed(Outcome::kCompileFailed,
-                    absl::StrCat("the compiler was ended: ", answer.message), SteadyNow() - start);
+      return Blamed(
+          Outcome::kCompileFailed,
+          absl::StrCat(runs ? "it was ended: " : "the compiler was ended: ", answer.message),
+          SteadyNow() - start);
     }
     failure = answer.kind == WorkerAnswer::Kind::kReplied
                   ? absl::StrCat("its answer makes no sense ", answer.reply.status_message())
                   : answer.message;
   }
+  if (!short_of_disk.empty()) return HostShortError(short_of_disk);
   return Blamed(Outcome::kCompileFailed,
                 absl::StrCat("the compile worker failed twice on this variant: ", failure),
                 SteadyNow() - start);
@@ -453,6 +482,8 @@ absl::Status CompilePool::Greet(Slot& slot, const Cancelled& cancelled) {
   request.mutable_hello();
   const WorkerAnswer answer = slot.process->Call(request, options_.start_deadline, cancelled);
   if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+  const std::string disk = WhyShortOfDisk(answer, *slot.process);
+  if (!disk.empty()) return HostShortError(disk);
   if (answer.kind != WorkerAnswer::Kind::kReplied) {
     return absl::UnavailableError(absl::StrCat("the compile worker ", options_.command.program,
                                                " does not start: ", answer.message));

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/supervision/host_short.h"
 #include "server/worker/convert.h"
 #include "server/worker/convert_counters.h"
 #include "server/worker/scratch.h"
@@ -229,7 +230,7 @@ absl::Status DeviceSupervisor::Greet(const Cancelled& cancelled) {
   Request request;
   request.mutable_hello();
   const WorkerAnswer answer = worker_->Call(request, options_.start_deadline, cancelled);
-  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  RETURN_IF_ERROR(NoAnswer(answer));
   if (answer.kind == Kind::kReplied && answer.reply.status_code() != 0) {
     return absl::UnavailableError(answer.reply.status_message());
   }
@@ -257,10 +258,15 @@ absl::Status DeviceSupervisor::TryCanary(const Cancelled& cancelled) {
   Request request;
   request.mutable_canary();
   const WorkerAnswer answer = worker_->Call(request, options_.canary_deadline, cancelled);
-  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  RETURN_IF_ERROR(NoAnswer(answer));
   const std::string complaint = Complaint(answer, worker::v1::WorkerReply::kCanary);
   if (complaint.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the canary kernel failed: ", complaint));
+}
+
+absl::Status DeviceSupervisor::NoAnswer(const WorkerAnswer& answer) const {
+  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  return answer.kind == Kind::kHostShort ? HostShortError(answer.message) : absl::OkStatus();
 }
 
 void DeviceSupervisor::Distrust(const std::string& why) {
@@ -303,7 +309,7 @@ absl::StatusOr<std::vector<Ceiling>> DeviceSupervisor::MeasureCeilings(const Can
   Request request;
   request.mutable_ceilings();
   const WorkerAnswer answer = worker_->Call(request, options_.ceilings_deadline, cancelled);
-  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  RETURN_IF_ERROR(NoAnswer(answer));
   const std::string complaint = Complaint(answer, worker::v1::WorkerReply::kCeilings);
   if (!complaint.empty()) {
     Distrust(complaint);
@@ -358,7 +364,7 @@ absl::StatusOr<DeviceSupervisor::Reply> DeviceSupervisor::CallOnce(const Request
                                                                    const Cancelled& cancelled) {
   RETURN_IF_ERROR(EnsureWorker(cancelled));
   WorkerAnswer answer = worker_->Call(request, limit, cancelled);
-  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  RETURN_IF_ERROR(NoAnswer(answer));
   const std::string complaint = Complaint(answer, expected);
   if (complaint.empty()) return std::move(answer.reply);
   Distrust(complaint);
@@ -415,7 +421,7 @@ absl::Status DeviceSupervisor::EnsureProblem(const Cancelled& cancelled) {
       }
       return absl::InvalidArgumentError(prepared.status_message());
     }
-    if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+    RETURN_IF_ERROR(NoAnswer(answer));
     Distrust(complaint);
     if (answer.kind == Kind::kDeadline) {
       return absl::InvalidArgumentError(
@@ -458,8 +464,7 @@ absl::StatusOr<RunReport> DeviceSupervisor::Judge(const std::vector<BufferFile>&
 absl::StatusOr<DeviceSupervisor::Try> DeviceSupervisor::TryRun(const Request& request,
                                                                const Cancelled& cancelled) {
   const WorkerAnswer answer = worker_->Call(request, options_.run_deadline, cancelled);
-  // The worker was killed, but the device is not suspect.
-  if (answer.kind == Kind::kCancelled) return CancelledOn(options_.id);
+  RETURN_IF_ERROR(NoAnswer(answer));
   Try result;
   result.failure = Complaint(answer, worker::v1::WorkerReply::kRun);
   if (result.failure.empty()) {

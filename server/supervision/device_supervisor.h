@@ -190,6 +190,8 @@ class DeviceSupervisor {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   // Ends a worker that has run foreign code in its process: its later replies may be that code's.
   void DropTaintedWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
+  // The status of a call that was given up, or for which the host has no room; else OK.
+  absl::Status NoAnswer(const WorkerAnswer& answer) const;
   // Ends a worker that failed; the device is suspect until a canary passes.
   void Distrust(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(use_mutex_);
   void SetState(DeviceState state, const std::string& message);

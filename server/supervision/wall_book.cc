@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/supervision/host_short.h"
 
 namespace tune::server {
 namespace {
@@ -29,6 +30,7 @@ absl::Status TryMemory(WorkerProcess& worker, const Cancelled& cancelled, v1::Wa
   request.mutable_try_walls()->set_memory_bytes(worker.LimitGrowth(kGrowthBytes) + kGrowthBytes);
   const WorkerAnswer answer = worker.Call(request, kDeadline, cancelled);
   if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+  if (answer.kind == WorkerAnswer::Kind::kHostShort) return HostShortError(answer.message);
   wall.set_state(v1::WALL_STATE_STANDS);
   if (answer.kind == WorkerAnswer::Kind::kExceeded) return absl::OkStatus();
   wall.set_state(v1::WALL_STATE_MISSING);
@@ -71,6 +73,7 @@ absl::Status WallBook::Try(const std::string& program, WorkerProcess& worker,
     std::ofstream(planted_) << "planted\n";
     WorkerAnswer answer = worker.Call(request, kDeadline, cancelled);
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
+    if (answer.kind == WorkerAnswer::Kind::kHostShort) return HostShortError(answer.message);
     if (answer.kind == WorkerAnswer::Kind::kReplied && answer.reply.has_walls()) {
       walls = std::move(*answer.reply.mutable_walls());
       RETURN_IF_ERROR(TryMemory(worker, cancelled, *walls.add_walls()));

@@ -26,6 +26,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/supervision/process_tree.h"
@@ -40,7 +41,8 @@ namespace {
 
 constexpr int kPollMs = 20;
 constexpr std::chrono::milliseconds kLookAtUse(50);
-constexpr int kEntriesMax = 10'000;  // of a scratch folder
+constexpr int64_t kNoRoomBytes = 4 << 20;  // with less of a disk no worker starts, nor compiles
+constexpr int kEntriesMax = 10'000;        // of a scratch folder
 constexpr size_t kLastWordsBytes = 4096;
 constexpr absl::Duration kLimitMax = absl::Hours(24);
 constexpr std::chrono::seconds kKillPatience(5);
@@ -324,11 +326,8 @@ WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Durati
     if (SteadyClock::now() >= look_at) {
       const std::string excess = Excess();
       if (!excess.empty()) return End(Kind::kExceeded, excess);
-      if (FreeDiskBytes() < disk_floor) {
-        return End(Kind::kHostShort,
-                   absl::StrCat("less than ", disk_floor >> 20, " MiB are free on the disk of ",
-                                limits_.scratch_dir));
-      }
+      const std::string disk = DiskShortOf(disk_floor);
+      if (!disk.empty()) return End(Kind::kHostShort, disk);
       look_at = SteadyClock::now() + kLookAtUse;
     }
     const int64_t left_ms =
@@ -386,6 +385,19 @@ int64_t WorkerProcess::FreeDiskBytes() const {
     return std::numeric_limits<int64_t>::max();
   }
   return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
+}
+
+std::string WorkerProcess::DiskShortOf(int64_t bytes) const {
+  const int64_t free = FreeDiskBytes();
+  if (free >= bytes) return "";
+  constexpr double kMiB = 1 << 20;
+  return absl::StrFormat("%.1f MiB are free on the disk of %s, and %.1f MiB are to stay free",
+                         static_cast<double>(free) / kMiB, limits_.scratch_dir,
+                         static_cast<double>(bytes) / kMiB);
+}
+
+std::string WorkerProcess::WhyDiskFull() const {
+  return DiskShortOf(std::min(limits_.free_disk_bytes, kNoRoomBytes));
 }
 
 int64_t WorkerProcess::LimitGrowth(int64_t bytes) {

@@ -87,6 +87,10 @@ class WorkerProcess {
   int64_t ResidentBytesOfAll() const;
   // From now on its memory may grow by so much. Returns the limit.
   int64_t LimitGrowth(int64_t bytes);
+  // Why its disk has less than WorkerLimits::free_disk_bytes left; empty: it has more.
+  std::string WhyDiskShort() const { return DiskShortOf(limits_.free_disk_bytes); }
+  // Why hardly anything is left of it; empty: there is more.
+  std::string WhyDiskFull() const;
   // Sends SIGKILL to its process group, unless it was killed before, then waits until it is gone.
   // Returns false if it still exists after 5 s (a driver call that cannot be interrupted). A later
   // call only reports whether it is gone.
@@ -102,10 +106,11 @@ class WorkerProcess {
   enum class Ready { kReply, kNothing, kClosed, kBroken };
   Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
   bool HasSpokenUnasked() const;
-  WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
   // The limit that it exceeds; empty if none.
   std::string Excess() const;
   int64_t FreeDiskBytes() const;  // as much as anybody wants where there is no folder or limit
+  // Why less than `bytes` of the disk are free; empty: it is not so.
+  std::string DiskShortOf(int64_t bytes) const;
   void Signal();
   void DrainStderr();
   std::string Words() const;

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "server/artifacts/artifact_text.h"
+#include "server/supervision/host_short.h"
 #include "server/sweep/submission.h"
 #include "server/sweep/sweep_convert.h"
 #include "server/sweep/sweep_run.h"
@@ -138,6 +139,7 @@ JobWork::End SweepRun::Ended(const absl::Status& status) {
       spdlog::error("sweep {}: {}", view_.row.id, named.ToString());
     }
   }
+  if (IsHostShort(status)) paused_ = absl::StrCat("nothing compiles: ", status.message());
   const bool yields = stop_ && !context_.cancelled_for_good();
   const bool waits = !status.ok() && !stop_ && work_.WaitsFor(context_.device_id());
   if (!paused_.empty() && !context_.cancelled_for_good()) {
@@ -146,7 +148,7 @@ JobWork::End SweepRun::Ended(const absl::Status& status) {
     view_.result.reset();
     end.interrupted = true;
     end.pause = kPause;
-    end.message = absl::StrCat("paused, since what was measured cannot be stored: ", paused_,
+    end.message = absl::StrCat("paused, since ", paused_,
                                ". It goes on by itself; `tunectl sweep cancel` ends it");
   } else if ((yields || waits) && !confirmed_) {
     end.interrupted = true;

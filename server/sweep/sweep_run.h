@@ -120,7 +120,7 @@ class SweepRun {
   double spent_before_ = 0;     // of the budget, by earlier turns of the sweep
   double noted_spent_ = 0;      // as the store has it
   bool confirmed_ = false;
-  std::string paused_;  // why the store could not be written to; empty: it could
+  std::string paused_;  // why it waits for the disk; empty: it does not
   MessageBudget messages_;
 };
 

@@ -329,7 +329,7 @@ absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
     if (written.ok() && waited > absl::ZeroDuration()) context_.Say("");
     if (!db::MayPass(written)) return written;
     if (waited >= kStorePatience) {
-      paused_ = std::string(written.message());
+      paused_ = absl::StrCat("what was measured cannot be stored: ", written.message());
       return written;
     }
     if (waited == absl::ZeroDuration()) {

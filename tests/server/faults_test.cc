@@ -2,12 +2,16 @@
 // A whole server, with the real workers, on a disk that fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/access.grpc.pb.h"
@@ -145,6 +149,38 @@ TEST_F(RevocationTest, ItIsNotAcknowledgedAndLostIfTheDiskStaysFull) {
   disk_.write_error = 0;
   Start();
   EXPECT_FALSE(IsRevoked("eve")) << "as the failed call has said";
+}
+
+TEST(FaultsTest, ADiskWithoutRoomForCompilersMakesASweepWaitAndFailsNoConfig) {
+  TempDir dir;
+  const std::string state = dir.path() + "/state";
+  std::filesystem::create_directories(state);
+  if (mount("tmpfs", state.c_str(), "tmpfs", 0, "size=200m,mode=0700") != 0) {
+    GTEST_SKIP() << "no file system can be mounted here";
+  }
+  const absl::Cleanup unmount = [&] { umount2(state.c_str(), MNT_DETACH); };
+  const std::unique_ptr<Server> server =
+      Server::Start({.state_dir = state, .worker_dir = TUNE_BIN_DIR}).value();
+  Stubs stubs(server->InProcessChannel());
+  // The store has room for the sweep, and the compiler has none for what it writes.
+  const std::string rest = state + "/rest";
+  const size_t left = std::filesystem::space(state).available - (size_t{160} << 10);
+  std::ofstream(rest) << std::string(left, 'x');
+  v1::Sweep sweep;
+  ASSERT_TRUE(Call(*stubs.sweeps, &v1::SweepService::Stub::SubmitSweep, ScaleSweep(), &sweep).ok());
+  bool paused = false;
+  const auto follow = [&](const v1::JobEvent& event) {
+    for (const v1::Sweep& one : ResultsIn<v1::Sweep>(event)) sweep = one;
+    if (sweep.message().find("paused") == std::string::npos) return true;
+    paused = true;
+    std::filesystem::remove(rest);
+    return true;
+  };
+  ASSERT_TRUE(FollowJob(*stubs.jobs, sweep.job_id(), follow).ok());
+  EXPECT_TRUE(paused);
+  EXPECT_EQ(sweep.state(), v1::JOB_STATE_DONE) << sweep.message();
+  EXPECT_EQ(sweep.progress().done(), 24u);
+  EXPECT_FALSE(sweep.progress().outcomes().contains("compile_failed"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -17,11 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "server/supervision/host_short.h"
 #include "tests/server/supervision/scripted.h"
 
 namespace tune::server {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 CompilePlan Plan(const std::string& behaviour) {
@@ -244,6 +247,29 @@ TEST_F(CompilePoolTest, PausingWaitsForWhatRunsUnlessCancelled) {
   EXPECT_EQ(pool().Pause(cancel.AsCancelled()).code(), absl::StatusCode::kCancelled);
   pool().Withdraw(this);
   EXPECT_EQ(Compile("ok").artifact.outcome, Outcome::kOk) << "not paused";
+}
+
+TEST_F(CompilePoolTest, ADiskThatIsNearlyFullIsNoVariantsFault) {
+  const std::string small = dir_ / "files";
+  std::filesystem::create_directories(small);
+  if (mount("tmpfs", small.c_str(), "tmpfs", 0, "size=64m") != 0) {
+    GTEST_SKIP() << "no file system can be mounted here";
+  }
+  options_.scratch_dir = small + "/scratch";
+  options_.command.limits.free_disk_bytes = 48 << 20;
+  const absl::Status full = pool().Compile(Plan("files 60"), {}).status();
+  pool_.reset();
+  // With nothing left no worker has a folder.
+  std::ofstream(small + "/rest") << std::string(64 << 20, 'x');
+  const absl::Status nothing_left = pool().Compile(Plan("ok"), {}).status();
+  const absl::Status unknown = pool().Info(Language::kCuda).status();
+  pool_.reset();
+  umount2(small.c_str(), MNT_DETACH);
+  EXPECT_TRUE(IsHostShort(full)) << full;
+  EXPECT_THAT(std::string(full.message()),
+              AllOf(HasSubstr("MiB are free on the disk of"), HasSubstr("are to stay free")));
+  EXPECT_TRUE(nothing_left.ok() || IsHostShort(nothing_left)) << nothing_left;
+  EXPECT_TRUE(unknown.ok() || IsHostShort(unknown)) << unknown;
 }
 
 TEST_F(CompilePoolTest, ReplacesAWorkerAfterSoManyCompiles) {

@@ -18,6 +18,7 @@ namespace tune::server {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using Kind = WorkerAnswer::Kind;
 
 constexpr absl::Duration kLong = absl::Seconds(60);
@@ -149,7 +150,8 @@ TEST_F(WorkerProcessTest, IsEndedWhenTheDiskIsNearlyFull) {
   worker_.reset();
   umount2(small.c_str(), MNT_DETACH);
   EXPECT_EQ(answer.kind, Kind::kHostShort) << "whatever its own limit is";
-  EXPECT_THAT(answer.message, HasSubstr("MiB are free on the disk of"));
+  EXPECT_THAT(answer.message, MatchesRegex("[0-9.]+ MiB are free on the disk of .*, and "
+                                           "[0-9.]+ MiB are to stay free.*"));
 }
 
 TEST_F(WorkerProcessTest, KillsWhatFillsItsScratchFolder) {
