@@ -84,7 +84,8 @@ class GuardedMethod final : public MethodHandler {
     }
     const CallStanding standing([&] { return principals_.StandingOf(context); });
     const ActingFor acting({.name = std::move(principal->name),
-                            .has_reserve = principal->role == db::Role::kOperator});
+                            .has_reserve = principal->role == db::Role::kOperator,
+                            .is_call = true});
     handler_.RunHandler(
         {call.call, call.server_context, request, parsed, state, call.call_requester});
   }

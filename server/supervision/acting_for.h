@@ -17,6 +17,8 @@ struct Sharer {
   // May take places that are kept from all others: calls of operators, jobs that have a device, and
   // the daemon's own work.
   bool has_reserve = true;
+  // A client's call: no device waits for what it computes.
+  bool is_call = false;
 
   bool operator==(const Sharer&) const = default;
 };

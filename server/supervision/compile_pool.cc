@@ -233,9 +233,11 @@ void CompilePool::Withdraw(const void* owner) {
 absl::Status CompilePool::Pause(const Cancelled& cancelled) {
   MutexLock lock(mutex_);
   ++pauses_;
-  while (!changed_.wait_for(
-      lock.native(), kCancelPollPeriod,
-      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_.empty(); })) {
+  while (!changed_.wait_for(lock.native(), kCancelPollPeriod,
+                            [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                              return std::all_of(running_.begin(), running_.end(),
+                                                 [](const Job* job) { return job->rests; });
+                            })) {
     if (!cancelled || !cancelled()) continue;
     --pauses_;
     changed_.notify_all();
@@ -311,7 +313,7 @@ void CompilePool::Loop(Slot& slot) {
   EndWorker(slot);
 }
 
-absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
+absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, Job& job) {
   const Cancelled cancelled = [&job] { return job.withdrawn.load(); };
   CompileResult result;
   if (!job.plan) {
@@ -331,7 +333,24 @@ absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, const Job& job) {
         options_.cache->Get(KeyOf(*job.plan, VersionOf(job.plan->language)));
     if (hit) return CompileResult{*std::move(hit), true};
   }
-  return CompileInWorker(slot, *job.plan, cancelled);
+  return CompileInWorker(slot, job, cancelled);
+}
+
+WorkerRests CompilePool::RestsOf(Job& job) {
+  if (!job.sharer.is_call) return {};
+  return {.wanted =
+              [this] {
+                MutexLock lock(mutex_);
+                return pauses_ > 0;
+              },
+          .notify =
+              [this, &job](bool resting) {
+                {
+                  MutexLock lock(mutex_);
+                  job.rests = resting;
+                }
+                changed_.notify_all();
+              }};
 }
 
 // Headers that the operator offers are not in the plan, but in the digest of their folder.
@@ -340,8 +359,9 @@ std::string CompilePool::KeyOf(const CompilePlan& plan, const std::string& versi
       plan, absl::StrCat(version, "\n", options_.include_roots.DigestOf(plan.include_roots)));
 }
 
-absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const CompilePlan& plan,
+absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, Job& job,
                                                            const Cancelled& cancelled) {
+  const CompilePlan& plan = *job.plan;
   worker::v1::WorkerRequest request;
   *request.mutable_compile() = ToWire(plan);
   const absl::Time start = SteadyNow();
@@ -351,7 +371,7 @@ absl::StatusOr<CompileResult> CompilePool::CompileInWorker(Slot& slot, const Com
   std::string short_of_disk;
   for (int attempt = 0; attempt < 2; ++attempt) {
     RETURN_IF_ERROR(EnsureWorkerFor(slot, plan.origin, cancelled));
-    WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled);
+    WorkerAnswer answer = slot.process->Call(request, options_.deadline, cancelled, RestsOf(job));
     ++slot.compiles;
     if (answer.kind == WorkerAnswer::Kind::kCancelled) return absl::CancelledError("cancelled");
     short_of_disk = WhyShortOfDisk(answer, *slot.process);

@@ -113,8 +113,9 @@ class CompilePool {
   void Withdraw(const void* owner);
 
   // Between Pause and Resume no compile runs, so that a measurement on this host's CPU is not
-  // disturbed. Pauses nest. Returns CANCELLED, and does not pause, if `cancelled` ends the wait for
-  // running compiles.
+  // disturbed. The processes of compiles for clients' calls (Sharer::is_call) are stopped
+  // meanwhile; others are waited for. Pauses nest. Returns CANCELLED, and does not pause, if
+  // `cancelled` ends the wait.
   absl::Status Pause(const Cancelled& cancelled);
   void Resume();
 
@@ -130,6 +131,7 @@ class CompilePool {
     std::optional<CompilePlan> plan;  // nothing: only make sure that there is a compiler
     Done done;
     std::atomic<bool> withdrawn{false};
+    bool rests = false;  // its processes are stopped; guarded by mutex_
   };
   // A thread with its process.
   struct Slot {
@@ -165,10 +167,11 @@ class CompilePool {
   void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
   absl::StatusOr<CompileResult> Await(std::optional<CompilePlan> plan, const Cancelled& cancelled);
   void Loop(Slot& slot);
-  absl::StatusOr<CompileResult> Perform(Slot& slot, const Job& job);
+  absl::StatusOr<CompileResult> Perform(Slot& slot, Job& job);
   std::string KeyOf(const CompilePlan& plan, const std::string& version) const;
-  absl::StatusOr<CompileResult> CompileInWorker(Slot& slot, const CompilePlan& plan,
-                                                const Cancelled& cancelled);
+  absl::StatusOr<CompileResult> CompileInWorker(Slot& slot, Job& job, const Cancelled& cancelled);
+  // Stops a call's compile during pauses.
+  WorkerRests RestsOf(Job& job);
   std::optional<CompileResult> Answered(Slot& slot, const CompilePlan& plan,
                                         worker::v1::WorkerReply& reply);
   absl::Status EnsureWorker(Slot& slot, const Cancelled& cancelled);

@@ -307,8 +307,22 @@ bool WorkerProcess::HasSpokenUnasked() const {
   return recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+bool WorkerProcess::Rest(const WorkerRests& rests, SteadyClock::time_point& deadline) {
+  const bool wanted = rests.wanted && rests.wanted();
+  if (wanted == rests_since_.has_value()) return wanted;
+  kill(-pid(), wanted ? SIGSTOP : SIGCONT);
+  if (wanted) {
+    rests_since_ = SteadyClock::now();
+  } else {
+    deadline += SteadyClock::now() - *rests_since_;
+    rests_since_.reset();
+  }
+  if (rests.notify) rests.notify(wanted);
+  return wanted;
+}
+
 WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Duration limit,
-                                 const Cancelled& cancelled) {
+                                 const Cancelled& cancelled, const WorkerRests& rests) {
   using Kind = WorkerAnswer::Kind;
   if (!alive()) return {Kind::kDied, {}, "the worker is gone"};
   // Data that is there before the request answers nothing we asked.
@@ -317,7 +331,7 @@ WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Durati
   absl::StatusOr<std::string> frame = EncodeFrame(request, kRequestFrameBytesMax);
   if (!frame.ok()) return End(Kind::kProtocol, std::string(frame.status().message()));
   std::string_view unsent = *frame;
-  const SteadyClock::time_point deadline =
+  SteadyClock::time_point deadline =
       SteadyClock::now() + absl::ToChronoMilliseconds(std::min(limit, kLimitMax));
   FrameReader reader(ReplyFrameBytesMax(request));
   SteadyClock::time_point look_at = SteadyClock::now() + kLookAtUse;
@@ -330,8 +344,11 @@ WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Durati
       if (!disk.empty()) return End(Kind::kHostShort, disk);
       look_at = SteadyClock::now() + kLookAtUse;
     }
+    const bool resting = Rest(rests, deadline);
     const int64_t left_ms =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
+        resting
+            ? kPollMs
+            : std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
     if (left_ms <= 0) {
       return End(Kind::kDeadline, absl::StrCat("no answer within ", absl::FormatDuration(limit)));
     }

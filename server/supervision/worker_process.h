@@ -5,8 +5,10 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +66,12 @@ struct WorkerAnswer {
   std::string message;  // what happened, with the worker's last words; empty if it replied
 };
 
+// Stops a worker's processes for a while and lets them go on, without a loss of what they did.
+struct WorkerRests {
+  std::function<bool()> wanted;              // asked every 20 ms
+  std::function<void(bool resting)> notify;  // called after each change
+};
+
 // Not thread-safe. The process leads a process group of its own; all of it ends with this object.
 class WorkerProcess {
  public:
@@ -75,9 +83,10 @@ class WorkerProcess {
 
   // Sends a request with a random nonce and waits for the reply with the same nonce. After anything
   // but kReplied the process is gone; after kCancelled it is killed and may still be ending, so
-  // that a caller that gave up does not wait for a driver. Kill and the destructor wait.
+  // that a caller that gave up does not wait for a driver. Kill and the destructor wait. The time
+  // of its rests does not count for `limit`.
   WorkerAnswer Call(worker::v1::WorkerRequest request, absl::Duration limit,
-                    const Cancelled& cancelled);
+                    const Cancelled& cancelled, const WorkerRests& rests = {});
 
   bool alive() const { return state_ == State::kAlive; }
   pid_t pid() const { return child_.pid(); }
@@ -106,6 +115,9 @@ class WorkerProcess {
   enum class Ready { kReply, kNothing, kClosed, kBroken };
   Ready Exchange(std::string_view& unsent, class FrameReader& reader, int wait_ms);
   bool HasSpokenUnasked() const;
+  // Returns whether it rests, and moves the deadline by the time of a rest that ends.
+  bool Rest(const WorkerRests& rests, std::chrono::steady_clock::time_point& deadline);
+  WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
   // The limit that it exceeds; empty if none.
   std::string Excess() const;
   int64_t FreeDiskBytes() const;  // as much as anybody wants where there is no folder or limit
@@ -122,6 +134,7 @@ class WorkerProcess {
   Descriptor stderr_;  // closed once the worker has closed it
   enum class State { kAlive, kKilled, kGone };
   State state_ = State::kAlive;
+  std::optional<std::chrono::steady_clock::time_point> rests_since_;
   bool waited_ = false;     // in vain, for its end
   int wait_status_ = 0;     // as waitpid gives it, once reaped
   std::string last_words_;  // the end of its stderr

@@ -249,6 +249,29 @@ TEST_F(CompilePoolTest, PausingWaitsForWhatRunsUnlessCancelled) {
   EXPECT_EQ(Compile("ok").artifact.outcome, Outcome::kOk) << "not paused";
 }
 
+TEST_F(CompilePoolTest, ACompileForACallIsStoppedDuringAPauseAndThenGoesOn) {
+  options_.workers = 1;
+  options_.deadline = absl::Milliseconds(2000);
+  std::promise<absl::StatusOr<CompileResult>> promise;
+  std::future<absl::StatusOr<CompileResult>> result = promise.get_future();
+  {
+    const ActingFor call({.name = "mallory", .has_reserve = false, .is_call = true});
+    pool().Submit(this, Plan("slow 1500"), [&](absl::StatusOr<CompileResult> compiled) {
+      promise.set_value(std::move(compiled));
+    });
+  }
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(dir_ / "log"); }));
+  const absl::Time asked = absl::Now();
+  ASSERT_TRUE(pool().Pause({}).ok());
+  EXPECT_LT(absl::Now() - asked, absl::Milliseconds(1200)) << "what measures does not wait for it";
+  EXPECT_EQ(result.wait_for(std::chrono::milliseconds(2500)), std::future_status::timeout);
+  pool().Resume();
+  const absl::StatusOr<CompileResult> compiled = result.get();
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(compiled->artifact.outcome, Outcome::kOk) << "it rested beyond its deadline";
+  EXPECT_EQ(pool().worker_restarts(), 0u);
+}
+
 TEST_F(CompilePoolTest, ADiskThatIsNearlyFullIsNoVariantsFault) {
   const std::string small = dir_ / "files";
   std::filesystem::create_directories(small);
