@@ -315,25 +315,24 @@ void CompilePool::Loop(Slot& slot) {
 
 absl::StatusOr<CompileResult> CompilePool::Perform(Slot& slot, Job& job) {
   const Cancelled cancelled = [&job] { return job.withdrawn.load(); };
-  CompileResult result;
-  if (!job.plan) {
-    RETURN_IF_ERROR(RememberedMissing());  // others may have asked at the same time
-    const absl::Status started = EnsureWorker(slot, cancelled);
-    if (absl::IsUnavailable(started)) {
-      MutexLock lock(mutex_);
-      missing_ = started;
-      missing_until_ = SteadyNow() + options_.missing_kept;
-    }
-    if (!started.ok()) return started;
-    return result;
-  }
-  if (!KnowsCompilers()) RETURN_IF_ERROR(EnsureWorker(slot, cancelled));
+  if (!job.plan || !KnowsCompilers()) RETURN_IF_ERROR(FindCompilers(slot, cancelled));
+  if (!job.plan) return CompileResult();
   if (options_.cache != nullptr) {
     std::optional<Artifact> hit =
         options_.cache->Get(KeyOf(*job.plan, VersionOf(job.plan->language)));
     if (hit) return CompileResult{*std::move(hit), true};
   }
   return CompileInWorker(slot, job, cancelled);
+}
+
+absl::Status CompilePool::FindCompilers(Slot& slot, const Cancelled& cancelled) {
+  RETURN_IF_ERROR(RememberedMissing());  // others may have asked at the same time
+  const absl::Status started = EnsureWorker(slot, cancelled);
+  if (!absl::IsUnavailable(started)) return started;
+  MutexLock lock(mutex_);
+  missing_ = started;
+  missing_until_ = SteadyNow() + options_.missing_kept;
+  return started;
 }
 
 WorkerRests CompilePool::RestsOf(Job& job) {

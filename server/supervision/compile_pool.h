@@ -180,6 +180,8 @@ class CompilePool {
   absl::Status StartWorker(Slot& slot, const Cancelled& cancelled);
   absl::Status Greet(Slot& slot, const Cancelled& cancelled);
   bool KnowsCompilers();
+  // Starts the slot's worker. UNAVAILABLE, as remembered for a while, if there is no compiler.
+  absl::Status FindCompilers(Slot& slot, const Cancelled& cancelled);
   absl::Status RememberedMissing();
   std::string VersionOf(Language language);
   void RetireIfWorn(Slot& slot);

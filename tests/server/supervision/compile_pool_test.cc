@@ -272,6 +272,24 @@ TEST_F(CompilePoolTest, ACompileForACallIsStoppedDuringAPauseAndThenGoesOn) {
   EXPECT_EQ(pool().worker_restarts(), 0u);
 }
 
+TEST_F(CompilePoolTest, AMissingCompilerIsNotStartedForEachCompile) {
+  options_.command.args.insert(options_.command.args.end(), {"--broken", "install a compiler"});
+  const auto starts = [&] {
+    EXPECT_EQ(pool().Compile(Plan("ok"), {}).status().code(), absl::StatusCode::kUnavailable);
+    std::string name = std::filesystem::path(options_.scratch_dir).filename();
+    size_t folders = 0;
+    for (const auto& folder : std::filesystem::directory_iterator(options_.scratch_dir)) {
+      name = std::max(name, folder.path().filename().string());
+      ++folders;
+    }
+    return std::pair(folders, name);
+  };
+  options_.scratch_dir = dir_ / "scratch";
+  const auto first = starts();
+  EXPECT_EQ(starts(), first);
+  EXPECT_EQ(starts(), first);
+}
+
 TEST_F(CompilePoolTest, ADiskThatIsNearlyFullIsNoVariantsFault) {
   const std::string small = dir_ / "files";
   std::filesystem::create_directories(small);
