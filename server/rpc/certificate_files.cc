@@ -23,16 +23,16 @@ namespace {
 constexpr std::chrono::seconds kLookAgain(1);
 constexpr size_t kFileBytesMax = 4 << 20;
 
-// PERMISSION_DENIED: others may read it. A file of root that a group may read was given to the
+// PERMISSION_DENIED: others may use it. A file of root that a group may read was given to the
 // group, unless the daemon runs as root: then it is its own.
 absl::StatusOr<std::string> ReadKey(const std::string& path) {
   ASSIGN_OR_RETURN(std::string text, ReadSecret(path));
   struct stat file = {};
   const bool own = stat(path.c_str(), &file) == 0 && file.st_uid == geteuid();
   if (!own || (file.st_mode & S_IRWXG) == 0) return text;
-  return absl::PermissionDeniedError(absl::StrCat(
-      "'", path, "' holds a secret and its group may read it, so it is not used: chmod 600 ",
-      path));
+  return absl::PermissionDeniedError(absl::StrCat("'", path, "' holds a secret and ",
+                                                  ModeLets(file.st_mode, S_IRWXG),
+                                                  ", so it is not used: chmod 600 ", path));
 }
 
 std::string MinuteText(absl::Time time) {

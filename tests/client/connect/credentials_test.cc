@@ -42,6 +42,9 @@ TEST_F(CredentialsTest, ASecretIsReadIfItIsPrivate) {
   const absl::Status status = ReadSecret(Write("open", "tune_1", 0604)).status();
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 600"));
+  EXPECT_EQ(ModeLets(0100601, 077), "mode 0601 lets others execute it");
+  EXPECT_EQ(ModeLets(0640, 077), "mode 0640 lets its group read it");
+  EXPECT_EQ(ModeLets(0666, 077), "mode 0666 lets its group and others read and write it");
   if (geteuid() != 0) {
     EXPECT_FALSE(ReadSecret(Write("group", "tune_1", 0640)).ok());
     return;

@@ -103,9 +103,13 @@ def _read_secret(variable: str, path: str) -> bytes:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             state = os.fstat(file.fileno())
             others = 0o007 if state.st_uid == 0 else 0o077
-            if state.st_uid not in (os.geteuid(), 0) or state.st_mode & others:
-                raise DaemonError(f"{variable}: {path} holds a secret and others may read or own "
-                                  f"it, so it is not used: chmod 600 {path}", "PERMISSION_DENIED")
+            if state.st_uid not in (os.geteuid(), 0):
+                raise DaemonError(f"{variable}: {path} holds a secret and belongs to user "
+                                  f"{state.st_uid}, so it is not used", "PERMISSION_DENIED")
+            if state.st_mode & others:
+                raise DaemonError(f"{variable}: {path} holds a secret and mode "
+                                  f"{state.st_mode & 0o7777:04o} lets others use it, so it is not "
+                                  f"used: chmod 600 {path}", "PERMISSION_DENIED")
             return file.read(_SECRET_BYTES_MAX)
     except OSError as error:
         raise DaemonError(f"{variable}: {path}: {error.strerror}") from None
