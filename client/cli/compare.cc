@@ -160,8 +160,9 @@ absl::Status Compare(Session& session, const CompareFlags& flags) {
       RunJob<v1::Comparison>(session, flags.detach, &v1::CompareService::Stub::SubmitComparison,
                              request, [&](const v1::Comparison& one) { id = one.id(); });
   if (absl::IsCancelled(status)) {
-    return absl::CancelledError(
-        absl::StrCat(status.message(), "; its measurements are stored: tunectl compare list"));
+    return absl::CancelledError(absl::StrCat(
+        status.message(), id == 0 ? "; it had not started, so nothing is stored"
+                                  : "; its measurements are stored: tunectl compare list"));
   }
   RETURN_IF_ERROR(status);
   if (flags.detach) return absl::OkStatus();

@@ -36,6 +36,20 @@ class Interrupt(Tunectl):
         again = self.json_of(*arguments, "--budget", str(kept + 2))
         self.assertGreaterEqual(int(again["progress"]["reused"]), kept)
 
+    def test_ctrl_c_on_a_comparison_that_waits_says_that_nothing_is_stored(self):
+        self.start_daemon()
+        self.run_tunectl("sweep", "gemm", "--device", "cpu", "--budget", "60s", "--detach")
+        compare = subprocess.Popen(self.command("compare", SAXPY, f"other={SAXPY}", "--default", "--device", "cpu"),
+                                   env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(200):
+            if any(job["kind"] == "JOB_KIND_COMPARISON" for job in self.json_of("job", "list")["jobs"]):
+                break
+            time.sleep(0.05)
+        compare.send_signal(signal.SIGINT)
+        _, err = compare.communicate(timeout=30)
+        self.assertEqual(compare.returncode, 130, err)
+        self.assertIn("it had not started, so nothing is stored", err)
+
 
 # Four configs that never end beside one that does, as somebody's first try of a kernel may be.
 HANGING_SPEC = '''name: "stuck"
