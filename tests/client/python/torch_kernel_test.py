@@ -243,6 +243,14 @@ class Torch(KernelTest):
         bare = tunectl.kernel("rope", fallback=None, interleaved=0, backward=0)
         with self.assertRaisesRegex(LookupError, "an input needs a gradient"):
             bare.op()(q, k, cosine.clone().requires_grad_(), sine)
+        slope = torch.randn_like(q).requires_grad_()
+        for function in (bare, bare.op()):
+            leaf = q.clone().requires_grad_()
+            gradient, = torch.autograd.grad(function(leaf, k, cosine, sine), leaf, (slope, k), create_graph=True)
+            zero, = torch.autograd.grad((gradient + leaf).sum(), leaf, retain_graph=True)
+            torch.testing.assert_close(zero, torch.ones_like(q), msg="it is no function of q")
+            with self.assertRaisesRegex(RuntimeError, "rope has no second derivative"):
+                torch.autograd.grad((gradient + slope).sum(), slope)
 
     def attention(self, *forms):
         """tunectl's and PyTorch's, and arguments; with these forms of the backward kernel."""

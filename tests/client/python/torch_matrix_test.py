@@ -89,6 +89,67 @@ def twice(function, x):
     return gradient.detach(), x.grad
 
 
+def recorded_gradient(function, x, slopes):
+    return torch.autograd.grad(function(x), x, slopes, create_graph=True)[0]
+
+
+def second_derivatives():
+    """Functions that each ask for the derivative of a gradient, among other terms that have one."""
+    functional = torch.autograd.functional
+
+    def loss_of(function, other):
+        return lambda x: (function(x) * other).sum() + x.square().sum()
+
+    def by(what):
+        def case(function, x, other):
+            x, slopes = x.clone().requires_grad_(), other.clone().requires_grad_()
+            gradient = recorded_gradient(function, x, slopes) + x + slopes
+            return torch.autograd.grad(gradient.square().sum(), {"x": x, "slopes": slopes}[what])[0]
+        return case
+
+    def by_an_origin(function, x, other):
+        scale = torch.full((COLS,), 1.5, requires_grad=True)
+        gradient, = torch.autograd.grad((function(x * scale) * other).sum(), scale, create_graph=True)
+        return torch.autograd.grad(gradient.square().sum() + scale.sum(), scale)[0]
+
+    def into(function, x, other):
+        x = x.clone().requires_grad_()
+        (recorded_gradient(function, x, other) + x).square().sum().backward(inputs=[x])
+        return x.grad
+
+    def of_a_backward_pass(function, x, other):
+        x = x.clone().requires_grad_()
+        loss_of(function, other)(x).backward(create_graph=True)
+        return torch.autograd.grad(x.grad.square().sum(), x)[0]
+
+    return {"backward": lambda f, x, other: twice(f, x), "grad": by("x"), "grad by the slopes": by("slopes"), "grad by an origin": by_an_origin, "backward of inputs": into,
+            "grad of a backward pass": of_a_backward_pass,
+            "hvp": lambda f, x, other: functional.hvp(loss_of(f, other), x, other)[1],
+            "vhp": lambda f, x, other: functional.vhp(loss_of(f, other), x, other)[1],
+            "jvp by two backward passes": lambda f, x, other: functional.jvp(f, x, other)[1],
+            "hessian": lambda f, x, other: functional.hessian(loss_of(f, other), x)}
+
+
+def without_second_derivatives():
+    """Functions that record a gradient, and differentiate by other things alone."""
+    def unused(function, x, other):
+        return recorded_gradient(function, x.clone().requires_grad_(), other).detach()
+
+    def of_a_factor(function, x, other):
+        factor = torch.ones(COLS, requires_grad=True)
+        gradient = recorded_gradient(function, x.clone().requires_grad_(), other)
+        return torch.autograd.grad((gradient * factor).sum(), factor)[0]
+
+    def of_a_step(function, x, other):
+        x = x.clone().requires_grad_()
+        for _ in range(2):
+            (function(x) * other).sum().backward(create_graph=True)
+            x.data -= 0.1 * x.grad.detach()
+        return x.grad.detach()
+
+    return {"unused": unused, "of a factor": of_a_factor, "of a step": of_a_step}
+
+
 def replayed(make, x, other):
     """What a recorded function gives for other values, and its gradient there."""
     made = make(x)
@@ -382,14 +443,25 @@ class Matrix(KernelTest):
                     self.assertIn(why, kernel.notes[0])
 
     def test_a_second_derivative_without_a_fallback_is_an_error(self):
-        x = torch.randn(ROWS, COLS)
-        for make in (lambda f: f, lambda f: f.op()):
-            function = make(tunectl.kernel("softmax", fallback=None))
-            with self.assertRaises((RuntimeError, LookupError)):
-                twice(function, x)
-            for case in (tangent_of_a_gradient, tangent_of_a_traced_call):
-                with self.assertRaisesRegex((RuntimeError, LookupError), "forward-mode derivative|no fallback="):
-                    case(function, x, x)
+        """Whoever asks for one gets the error, by whatever function; nobody else does."""
+        x, other = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)
+        kernel = tunectl.kernel("softmax", fallback=None)
+        forms = {"the kernel": kernel, "op()": kernel.op(), "compiled": torch.compile(lambda x: kernel(x), backend="eager"),
+                 "folded": lambda x: kernel(x.view(4, 4, COLS)).view(x.shape)}
+        for form, function in forms.items():
+            for name, case in second_derivatives().items():
+                with self.subTest(name, form=form), self.assertRaisesRegex(RuntimeError, "softmax has no second derivative"):
+                    case(function, x, other)
+            for name, case in without_second_derivatives().items():
+                with self.subTest(name, form=form):
+                    torch.testing.assert_close(case(function, x, other), case(reference, x, other), rtol=1e-4, atol=1e-5)
+            with self.subTest("a tangent", form=form), self.assertRaisesRegex(RuntimeError, "no forward-mode derivative"):
+                tangent_of_a_gradient(function, x, x)
+            with self.subTest("func.grad", form=form), self.assertRaises(RuntimeError):
+                torch.func.grad(lambda x: torch.func.grad(lambda x: function(x).square().sum())(x).sum())(x)
+        with self.assertRaisesRegex((RuntimeError, LookupError), "forward-mode derivative|no fallback="):
+            tangent_of_a_traced_call(kernel, x, x)
+        self.assertEqual(kernel.notes, ())
 
     def test_what_a_gradient_reads_is_not_written_to(self):
         for make in (lambda f: f, lambda f: f.op()):

@@ -374,7 +374,16 @@ class _Gradient:
             return self.backward.differentiable(given, gradients, values, needs)
         if has_tangent:
             raise _no_tangent(self._kernel.name)
-        return _not_twice(self._torch, self._kernel.name, self._work_out(given, made, gradients, values))
+        found = self._work_out(given, made, gradients, values)
+        return _not_twice(self._torch, self._kernel.name, found, self._sources(given, gradients))
+
+    def _sources(self, given: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        """The tensors that a gradient is a function of: those that the backward kernel reads, and all inputs if it reads an
+        output, which is made of them."""
+        places = self.backward.places
+        if any(what == "output" for what, _ in places):
+            return [*given, *gradients]
+        return [gradients[i] if what == "gradient" else given[i] for what, i in places]
 
     def _define(self, name: str) -> Any:
         """An operator that takes inputs, outputs, gradients and scalars, and gives the gradient of each input, of no
@@ -416,15 +425,18 @@ def _no_tangent(name: str) -> RuntimeError:
     return RuntimeError(f"{name} has no forward-mode derivative: give fallback= of PyTorch's operations to tunectl.kernel")
 
 
-def _not_twice(torch: Any, name: str, found: Sequence[Any]) -> tuple[Any, ...]:
-    """The gradients, with an error in their graph: to drop a second derivative would be wrong in silence."""
+def _not_twice(torch: Any, name: str, found: Sequence[Any], of: Sequence[Any]) -> tuple[Any, ...]:
+    """The gradients, with an error in their graph: to drop a second derivative would be wrong in silence.
+
+    of  the tensors that they are functions of: who differentiates by one of these, or by what it was made of, gets the error
+    """
+    sources = [one for one in of if one is not None and one.requires_grad]
     some = [one for one in found if one is not None]
     error = torch._C._functions.DelayedError(
         f"{name} has no second derivative: give fallback=, or gradient= of PyTorch's operations, to tunectl.kernel".encode(),
-        len(some))
-    marked = error(*[one.detach().requires_grad_() for one in some])
-    left = iter(marked if isinstance(marked, (tuple, list)) else (marked,))
-    return tuple(None if one is None else next(left) for one in found)
+        len(some) + len(sources))
+    marked = iter(error(*[one.detach() for one in some], *sources))
+    return tuple(None if one is None else next(marked) for one in found)
 
 
 def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mapping[str, int]) -> Any:
