@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """@tunectl.triton.autotune never does worse than @triton.autotune: what it launches, passes on and raises where a
 config cannot run, an argument is odd, or the service fails. Skipped without Triton, as triton_test.py."""
+import ast
 import enum
 import inspect
 import os
+import re
+import types
 import unittest
 import unittest.mock
 
 from triton_kit import CONFIGS, I32, Tensor, TritonTest, grid, scale  # first: it may go on in another Python
+import kit
 import triton
 import triton.language as tl
 from triton.compiler.errors import CompileTimeAssertionFailure
@@ -349,14 +353,45 @@ class LaunchTest(TritonTest):
     def test_a_listener_of_triton_s_hears_of_records(self):
         self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[5])))
         heard = []
-        with unittest.mock.patch.object(triton.knobs.autotuning, "listener", lambda **told: heard.append(told)):
+        with self.listener(lambda **told: heard.append(told)):
             tuned = self.tuned()
             for _ in range(2):
                 tuned[grid](*self.arguments())
         self.assertEqual([(one["fn"], one["best_config"], one["cache_hit"]) for one in heard], [(scale, CONFIGS[5], True)])
-        with unittest.mock.patch.object(triton.knobs.autotuning, "listener", unittest.mock.Mock(side_effect=Raised)), \
-                self.assertLogs("tunectl", "WARNING"):
+        with self.listener(unittest.mock.Mock(side_effect=Raised)), self.assertLogs("tunectl", "WARNING"):
             self.tuned()[grid](*self.arguments())
+
+    def listener(self, function):
+        return unittest.mock.patch.object(triton.knobs.autotuning, "listener", function, create=True)
+
+    def test_a_triton_without_listeners_launches(self):
+        """3.5 to 3.7, whichever runs this test."""
+        older = types.SimpleNamespace(autotuning=types.SimpleNamespace(print=False), runtime=triton.knobs.runtime)
+        with unittest.mock.patch.object(_autotuner, "knobs", older):
+            self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[5])))
+            self.tuned()[grid](*self.arguments())
+            self.tuned(configs=CONFIGS[:1])[grid](*self.arguments())
+        self.assertEqual(self.launched, [CONFIGS[5].all_kwargs(), CONFIGS[0].all_kwargs()])
+
+    def test_the_package_names_only_what_the_oldest_triton_has(self):
+        """Anything newer is asked for by getattr, with a default. Checked whichever release runs this test."""
+        of_oldest = {
+            "triton": {"knobs", "__version__"}, "knobs": {"autotuning.print", "runtime.interpret"},
+            "triton.compiler.errors": {"CompileTimeAssertionFailure"}, "triton.runtime.autotuner": {
+                "Autotuner", "Heuristics", "autotune"}, "triton.runtime.errors": {"OutOfResources", "PTXASError"},
+            "triton.runtime.jit": {"JITFunction", "MockTensor"}, "triton.runtime.driver": {"driver"},
+            "triton.backends.compiler": {"GPUTarget"}, "triton.compiler.compiler": {"ASTSource", "make_backend"},
+            "triton._C.libtriton": {"ir"}}
+        for file in (kit.PACKAGE / "tunectl/triton").glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                named = set()
+                if isinstance(node, ast.ImportFrom) and not node.level and node.module.partition(".")[0] == "triton":
+                    named = {(node.module, alias.name) for alias in node.names}
+                elif isinstance(node, ast.Attribute) and re.fullmatch(r"triton\.\w+|knobs\.\w+\.\w+", ast.unparse(node)):
+                    named = {tuple(ast.unparse(node).split(".", 1))}
+                for module, name in named:
+                    with self.subTest(file=file.name, module=module):
+                        self.assertIn(name, of_oldest.get(module, ()))
 
     # ---- Contents of tensors --------------------------------------------------------------------
 

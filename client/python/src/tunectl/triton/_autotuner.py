@@ -218,10 +218,10 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         if knobs.autotuning.print:
             print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
                   f"best config selected: {config}; ({source})")
-        if knobs.autotuning.listener is not None and isinstance(self.base, JITFunction):
+        listener = getattr(knobs.autotuning, "listener", None)  # Triton 3.8 or later has one
+        if listener is not None and isinstance(self.base, JITFunction):
             try:
-                knobs.autotuning.listener(fn=self.base, key=key, best_config=config, configs_timings={},
-                                          duration=None, cache_hit=True)
+                listener(fn=self.base, key=key, best_config=config, configs_timings={}, duration=None, cache_hit=True)
             except Exception as error:
                 _log.warning("a listener of Triton's autotuning failed: %s", error)
 
