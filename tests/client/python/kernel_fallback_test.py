@@ -13,6 +13,15 @@ from daemon_kit import NEEDS_GRPC, SAXPY
 from kernel_kit import KernelTest, Tensor, drawn, saxpy_of
 
 
+class Interface:
+    """What has NumPy's array interface."""
+
+    def __init__(self, typestr, strides=None, data=(1 << 20, False)):
+        self.shape, self.dtype, self.values = (4096,), typestr, [0.0] * 4096
+        self.__array_interface__ = {"shape": self.shape, "typestr": typestr, "strides": strides, "version": 3,
+                                    **({} if data is None else {"data": data})}
+
+
 class Fallbacks(KernelTest):
     def assert_falls_back(self, why, n=4096, **tensor):
         calls = []
@@ -41,6 +50,24 @@ class Fallbacks(KernelTest):
 
     def test_another_dtype(self):
         self.assert_falls_back("x is f16, and the kernel takes f32", dtype="torch.float16")
+
+    def test_element_types_that_no_kernel_has(self):
+        """NumPy's object, datetime64, timedelta64, str and structured arrays, whose typestr may have no number of bytes."""
+        for typestr in ("|O", "<M8[s]", "<m8", "<U3", "|V4", "<c16"):
+            for strides in (None, (16,)):
+                array = Interface(typestr, strides=strides)
+                saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: "fallen back")
+                with self.subTest(typestr, strides=strides):
+                    self.assertEqual(saxpy(array, array), "fallen back")
+                    self.assertEqual(saxpy.notes, (f"x is {typestr}, and the kernel takes f32",))
+
+    def test_an_array_that_gives_no_address(self):
+        for data in (bytes(4 * 4096), None):
+            saxpy = tunectl.kernel("saxpy", fallback=saxpy_of)
+            x, y, out = Interface("<f4", data=data), drawn(4096), Tensor(4096)
+            saxpy(x, y, out=out)
+            self.assert_close(out.values, saxpy_of(x, y).values)
+            self.assertEqual(saxpy.notes, ("x does not tell where its elements are",))
 
     def test_a_host_without_anything(self):
         os.environ["TUNE_STATE_DIR"] = str(self.path / "none")

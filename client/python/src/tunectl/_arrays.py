@@ -40,10 +40,12 @@ def _of_interface(array: Any, interface: Any, device: str) -> Array:
     shape = tuple(interface["shape"])
     name = dtype_name(getattr(array, "dtype", None))
     typestr = str(interface["typestr"])
-    dtype = name if name in _NAMES else _TYPESTR.get(typestr[1:], typestr)
-    address, is_readonly = interface["data"]
-    strides, dense, expected = interface.get("strides"), True, int(typestr[2:])
+    dtype = name if name in _NAMES else _TYPESTR.get(typestr[1:], name or typestr)
+    data = interface.get("data")  # some give the bytes, or nothing
+    address, is_readonly = data if isinstance(data, tuple) else (0, True)
+    strides, dense, expected = interface.get("strides"), True, DTYPE_BYTES.get(dtype, 1)
     trouble = "has another byte order" if typestr[0] == ">" else _kind_of(array)
+    trouble = trouble or ("" if isinstance(data, tuple) else "does not tell where its elements are")
     if strides is not None:
         for extent, stride in zip(reversed(shape), reversed(strides)):
             dense = dense and (extent <= 1 or stride == expected)
