@@ -69,6 +69,24 @@ class Fallbacks(KernelTest):
             self.assert_close(out.values, saxpy_of(x, y).values)
             self.assertEqual(saxpy.notes, ("x does not tell where its elements are",))
 
+    def test_an_error_has_the_reason_of_its_call_alone(self):
+        saxpy = tunectl.kernel("saxpy", fallback=None)
+        calls = [((Tensor(n, dtype=dtype), Tensor(n, dtype=dtype)), why)
+                 for n, dtype, why in ((5000, "torch.float32", "there is no binary for n=5000 f32: "),
+                                       (4096, "torch.float16", "x is f16, and the kernel takes f32"))]
+        calls.append(((Interface("|O"), Interface("|O")), "x is |O, and the kernel takes f32"))
+        crooked = Tensor(4096, shift=4)
+        crooked.is_contiguous = lambda: False
+        calls.append(((crooked, crooked), "x is not contiguous"))
+        for _ in range(2):  # made anew, and out of the table
+            for inputs, why in calls:
+                with self.assertRaises(LookupError) as raised:
+                    saxpy(*inputs, out=Tensor(*inputs[0].shape))
+                self.assertEqual(str(raised.exception).partition(" fallback=: ")[2][:len(why)], why)
+                for _, other in calls:
+                    self.assertEqual(other in str(raised.exception), other == why)
+        self.assertEqual(len(saxpy.notes), len(calls))
+
     def test_a_host_without_anything(self):
         os.environ["TUNE_STATE_DIR"] = str(self.path / "none")
         os.environ["TUNE_ADDRESS"] = f"unix:{self.path}/none.sock"

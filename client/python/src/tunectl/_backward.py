@@ -38,7 +38,7 @@ class Backward:
         taken = {i for what, i in places if what == "gradient"}
         self.not_differentiable = tuple(i for i in range(len(outputs)) if i not in taken)
         self.gives = frozenset(self._results)
-        self._known: dict[Any, bool] = {}
+        self._known: dict[Any, str] = {}
         self._known_dims: dict[Any, dict[str, int]] = {}
 
     def has_dim(self, name: str) -> bool:
@@ -55,14 +55,14 @@ class Backward:
         """Scalars of a call that the backward kernel would have to know."""
         return unknown_to(self._kernel(), self._forward.name, scalars)
 
-    def is_tuned(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
-                 dims: Mapping[str, int], scalars: Iterable[str] = ()) -> bool:
-        """Can it be launched for these, and gives it all gradients that are wanted?"""
+    def why_not_tuned(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
+                      dims: Mapping[str, int], scalars: Iterable[str] = ()) -> str:
+        """Why it cannot be launched for these, or does not give all gradients that are wanted; empty: neither."""
         key = (*dims.items(), *scalars, self._is_deterministic(),
                *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._gives_all(inputs, dims, scalars) and self._can_launch(inputs, outputs, dims)
+            known = self._known[key] = self._why_not_given(inputs, dims, scalars) or self._why_no_launch(inputs, outputs, dims)
         return known
 
     def _is_deterministic(self) -> bool:
@@ -70,20 +70,18 @@ class Backward:
         torch: Any = sys.modules["torch"]
         return bool(torch.are_deterministic_algorithms_enabled()) and self.kernel.can_be_deterministic()
 
-    def _gives_all(self, inputs: Sequence[Any], dims: Mapping[str, int], scalars: Iterable[str]) -> bool:
+    def _why_not_given(self, inputs: Sequence[Any], dims: Mapping[str, int], scalars: Iterable[str]) -> str:
         mode, foreign = self.unknown_mode(dims), self.unknown_scalars(scalars)
         if mode:
-            self._forward._note(f"inputs need gradients, and {self.kernel.name} knows no {mode}")
-        elif foreign:
-            self._forward._note(f"inputs need gradients, and {self.kernel.name} has no scalar {foreign[0]}")
-        elif any(one.requires_grad and i not in self.gives for i, one in enumerate(inputs)):
-            self._forward._note(f"an input needs a gradient that {self.kernel.name} does not give")
-        else:
-            return True
-        return False
+            return f"inputs need gradients, and {self.kernel.name} knows no {mode}"
+        if foreign:
+            return f"inputs need gradients, and {self.kernel.name} has no scalar {foreign[0]}"
+        if any(one.requires_grad and i not in self.gives for i, one in enumerate(inputs)):
+            return f"an input needs a gradient that {self.kernel.name} does not give"
+        return ""
 
-    def _can_launch(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
-                    dims: Mapping[str, int]) -> bool:
+    def _why_no_launch(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
+                       dims: Mapping[str, int]) -> str:
         seen = [_arrays.describe(one) for one in inputs]
         made = [_arrays.Array(shape, dtype, seen[0].device, 0, True, True) for shape, dtype in outputs]
         of = {"input": seen, "output": made, "gradient": made}
@@ -91,9 +89,8 @@ class Backward:
         try:
             self.kernel._prepare(arrays, len(arrays), self._dims(arrays, dims), are_tensors=True)
         except Untuned as why:
-            self._forward._note(f"inputs need gradients, and of {self.kernel.name} {why}")
-            return False
-        return True
+            return f"inputs need gradients, and of {self.kernel.name} {why}"
+        return ""
 
     def _kernel(self) -> Kernel:
         known = self.kernel.client()._kernel(self.kernel.name)
@@ -123,6 +120,7 @@ class Backward:
         """A gradient for each input, None for those that it gives none of."""
         of = {"input": inputs, "output": outputs, "gradient": gradients}
         arrays = tuple(of[what][i] for what, i in self.places)
+        why: Optional[LookupError] = None
         if all(one is not None for one in arrays):
             try:
                 made = self.kernel.without_gradient(arrays, self._dims(arrays, dims), self._own_scalars(scalars))
@@ -131,10 +129,11 @@ class Backward:
                 for i, gradient in zip(self._results, made):
                     found[i] = gradient
                 return tuple(found)
-            except LookupError:
-                pass  # the kernel has said why, once
+            except LookupError as error:
+                why = error  # of which the kernel has a note
         if self._forward.fallback is None:
-            raise LookupError(f"{self.kernel.name} has nothing to launch, and {self._forward.name} no fallback=")
+            raise why or LookupError(f"{self._forward.name} has no fallback=, and {self.kernel.name} takes the gradients of "
+                                     "all outputs, of which one has none")
         if any(one is None for one in inputs):
             raise RuntimeError(f"{self._forward.name}: its fallback's gradient needs an input that has been modified by an "
                                "inplace operation after the call")

@@ -152,12 +152,10 @@ class TunedKernel(Planner):
         """A call that somebody follows: by the fallback, whose operations all of them know, else by its operator."""
         why = _followed.why_not_ours(torch, tensors, is_operator)
         if why and self.fallback is not None:
-            self._note(why)
-            return self._fall_back(inputs, outputs, scalars)
+            return self._fall_back(why, inputs, outputs, scalars)
         why = "" if why else self._why_not_under_autocast(torch, inputs, scalars, dims)
         if why:
-            self._note(why)
-            return self._fall_back(inputs, outputs, scalars)
+            return self._fall_back(why, inputs, outputs, scalars)
         if not _followed.sees_operators(torch) and all(
                 type(one) in _followed.plain_types(torch) and not one.is_meta for one in tensors):
             return self._direct(inputs, outputs, scalars, dims)
@@ -167,8 +165,7 @@ class TunedKernel(Planner):
         except LookupError as error:
             if self.fallback is None:
                 raise
-            self._note(str(error))
-            return self._fall_back(inputs, outputs, scalars)
+            return self._fall_back(str(error), inputs, outputs, scalars)
         return _given(self.name, call(*inputs, *scalars.values()), outputs)
 
     def _direct(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
@@ -176,12 +173,12 @@ class TunedKernel(Planner):
         """A call that nobody follows."""
         if self.can_be_deterministic() and _wants_determinism():
             dims = {**dims, DETERMINISTIC: 1}
-        plan = self.plan_of(inputs, outputs, dims)
+        plan, why = self.plan_of(inputs, outputs, dims), ""
         if isinstance(plan, FoldedLaunch):
             results = plan.call(inputs, outputs, scalars or None, dims)
             if results is not False:
                 return results
-            self._note(self._why_not_folded(inputs + outputs))
+            why = self._why_not_folded(inputs + outputs)
         elif plan is not None:
             if self._wants_gradient(inputs):
                 return self._differentiable(inputs, outputs, scalars, dims, plan)
@@ -189,22 +186,22 @@ class TunedKernel(Planner):
             results = _launched(plan, inputs, outputs, scalars)
             if results is not False:
                 return results
-            self._note(plan.why_not(inputs + outputs))
-        return self._fall_back(inputs, outputs, scalars, dims)
+            why = plan.why_not(inputs + outputs)
+        return self._fall_back(why, inputs, outputs, scalars, dims)
 
     def without_gradient(self, inputs: tuple[Any, ...], dims: Mapping[str, int],
                          scalars: Mapping[str, float] = _NO_SCALARS) -> Any:
         """The outputs, which nothing is recorded of: what an operator of torch.library runs."""
         if self.can_be_deterministic() and _wants_determinism():
             dims = {**dims, DETERMINISTIC: 1}
-        plan = self.plan_of(inputs, (), dims)
+        plan, why = self.plan_of(inputs, (), dims), ""
         if plan is not None:
             results = _launched(plan, inputs, (), scalars)
             if results is not False:
                 return results
-            self._note(plan.why_not(inputs))
+            why = plan.why_not(inputs)
         with sys.modules["torch"].no_grad():
-            return self._fall_back(inputs, (), scalars, dims)
+            return self._fall_back(why, inputs, (), scalars, dims)
 
     def _refuse_gradient(self, outputs: tuple[Any, ...]) -> None:
         if outputs and self._wants_gradient(outputs):
@@ -221,22 +218,21 @@ class TunedKernel(Planner):
     def _differentiable(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
                         dims: Mapping[str, int], plan: Launch) -> Any:
         why = "inputs that need gradients, and out=" if outputs else plan.why_not(inputs)
+        why = why or self._why_no_gradient(inputs, plan.outputs, dims, scalars)
         if why:
-            self._note(why)
-        elif self.gives_gradient(inputs, plan.outputs, dims, scalars):
-            from . import _torch_op
+            return self._fall_back(why, inputs, outputs, scalars, dims)
+        from . import _torch_op
 
-            function = _torch_op.differentiable(self, len(inputs), dims, tuple(scalars))
-            if not scalars and not dims:
-                if len(self._functions) >= _FUNCTIONS_MAX:
-                    self._functions.clear()
-                self._functions[_gradient_key(inputs)] = function
-            return function.apply(*inputs, *scalars.values())
-        return self._fall_back(inputs, outputs, scalars, dims)
+        function = _torch_op.differentiable(self, len(inputs), dims, tuple(scalars))
+        if not scalars and not dims:
+            if len(self._functions) >= _FUNCTIONS_MAX:
+                self._functions.clear()
+            self._functions[_gradient_key(inputs)] = function
+        return function.apply(*inputs, *scalars.values())
 
-    def gives_gradient(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
-                       dims: Mapping[str, int], scalars: Mapping[str, float]) -> bool:
-        """Whether something tuned, or gradient=, gives all gradients that are wanted. A note says why not.
+    def _why_no_gradient(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
+                         dims: Mapping[str, int], scalars: Mapping[str, float]) -> str:
+        """Why nothing tuned, nor gradient=, gives all gradients that are wanted; empty: something does.
 
         ValueError: gradient= does not take the scalars of the call.
         """
@@ -244,13 +240,11 @@ class TunedKernel(Planner):
             if scalars and not _takes_scalars(self.gradient):
                 raise ValueError(f"{self.name}: gradient= does not know the scalars of a call: give it a parameter "
                                  "scalars, leave scalars= out, or call under torch.no_grad()")
-            return True
+            return ""
         backward = self.backward()
         if backward is None:
-            self._note("inputs that need gradients, no gradient= was given, and the snapshot has no "
-                       f"{self.name}_backward")
-            return False
-        return backward.is_tuned(inputs, outputs, dims, scalars)
+            return f"inputs that need gradients, no gradient= was given, and the snapshot has no {self.name}_backward"
+        return backward.why_not_tuned(inputs, outputs, dims, scalars)
 
     def op(self, *, scalars: Optional[Mapping[str, float]] = None, **dims: int) -> Callable[..., Any]:
         """The kernel as a function of torch tensors that makes its outputs and that whoever follows operators sees:
@@ -289,13 +283,19 @@ class TunedKernel(Planner):
                 self._ops[key] = _torch_op.make(self, dims, scalars)
             return self._ops[key]  # type: ignore[no-any-return]
 
-    def _fall_back(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
+    def _fall_back(self, why: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
                    dims: Optional[Mapping[str, int]] = None) -> Any:
-        """The fallback's results. dims: the call's; None if somebody follows it, whose results are not checked."""
+        """The fallback's results. LookupError: there is none.
+
+        why   this call runs it; empty: it has no plan, which has a note
+        dims  the call's; None if somebody follows it, whose results are not checked
+        """
+        if why:
+            self._note(why)
         self._check_written(inputs, outputs)
         if self.fallback is None:
             raise LookupError(f"{self.name} has nothing to launch and no fallback=: "
-                              f"{'; '.join(self._notes)}")
+                              f"{why or self.why_no_plan(inputs, outputs, dims or {})}")
         results = self.fallback(*inputs, **scalars)
         if outputs or dims is None:
             return _given(self.name, results, outputs)

@@ -88,6 +88,7 @@ class Planner:
         self.dims = dict(dims)
         self.scalars = dict(scalars)
         self._plans: dict[Any, Any] = {}  # a Launch, a FoldedLaunch, or None: the fallback
+        self._reasons: dict[Any, str] = {}  # of the plans that are None
         self._programs: dict[tuple[str, str], Any] = {}
         self._results: dict[Any, Optional[list[tuple[tuple[int, ...], str]]]] = {}
         self._foldings: dict[Any, _fold.Folding] = {}
@@ -165,11 +166,7 @@ class Planner:
         seen = [_arrays.describe(one) for one in inputs + outputs]
         tensor = getattr(sys.modules.get("torch"), "Tensor", ())
         are_tensors = all(isinstance(one, tensor) for one in inputs + outputs)
-        try:
-            key: Any = (*dims.items(), len(outputs), *map(facts_of, inputs + outputs))
-            hash(key)
-        except (AttributeError, TypeError):
-            key = (*dims.items(), len(outputs), are_tensors, *[one[:3] for one in seen])
+        key = _plan_key(inputs, outputs, dims, seen, are_tensors)
         if key in self._plans:
             return self._plans[key]
         plan = None
@@ -179,13 +176,20 @@ class Planner:
             plan = self._folded(seen, len(inputs), dims) or self._prepare(seen, len(inputs), dims, are_tensors)
         except Untuned as why:
             self._note(str(why))
+            self._reasons[key] = str(why)
             if not why.is_final:
                 return None
         with self._lock:
             if len(self._plans) >= _PLANS_MAX:
                 self._plans.clear()
+                self._reasons.clear()
             self._plans[key] = plan
         return plan
+
+    def why_no_plan(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], dims: Mapping[str, int]) -> str:
+        """Of arrays whose plan is None. `notes` has the reasons of all calls."""
+        seen = [_arrays.describe(one) for one in inputs + outputs]
+        return self._reasons.get(_plan_key(inputs, outputs, dims, seen, False), "")
 
     def folding(self, dtype: str, dims: Mapping[str, int]) -> Optional[_fold.Folding]:
         """How arrays of more axes than the kernel's are taken; None: no snapshot describes the kernel."""
@@ -332,6 +336,16 @@ class Planner:
                 raise Untuned(f"the artifact for {_sizes(answer)} cannot be used: {error}") from None
             self._programs[(answer.artifact, device)] = program
             return program
+
+
+def _plan_key(inputs: tuple[Any, ...], outputs: tuple[Any, ...], dims: Mapping[str, int], seen: Sequence[_arrays.Array],
+              are_tensors: bool) -> Any:
+    try:
+        key: Any = (*dims.items(), len(outputs), *map(facts_of, inputs + outputs))
+        hash(key)
+    except (AttributeError, TypeError):
+        key = (*dims.items(), len(outputs), are_tensors, *[one[:3] for one in seen])
+    return key
 
 
 def _read_args(kernel: Kernel, signature: _workload.Signature, seen: Sequence[_arrays.Array],
