@@ -69,6 +69,13 @@ class Fallbacks(KernelTest):
             self.assert_close(out.values, saxpy_of(x, y).values)
             self.assertEqual(saxpy.notes, ("x does not tell where its elements are",))
 
+    def test_a_device_that_no_kernel_runs_on(self):
+        x = drawn(4096)
+        x.device = "xpu:0"
+        saxpy = tunectl.kernel("saxpy", fallback=saxpy_of)
+        saxpy(x, x, out=Tensor(4096))
+        self.assertEqual(saxpy.notes, ("x is on xpu:0, where no kernel runs",))
+
     def test_an_error_has_the_reason_of_its_call_alone(self):
         saxpy = tunectl.kernel("saxpy", fallback=None)
         calls = [((Tensor(n, dtype=dtype), Tensor(n, dtype=dtype)), why)

@@ -117,6 +117,14 @@ class Torch(KernelTest):
         self.assertEqual((made.shape, made.device.type), (x.shape, "meta"))
         saxpy = tunectl.kernel("saxpy", fallback=lambda x, y: "fallen back")
         self.assertEqual(saxpy(x.to("meta"), y.to("meta")), "fallen back")
+        self.assertEqual(saxpy.notes, ("x is without memory (on the device meta)",))
+        bare = tunectl.kernel("saxpy", fallback=None)
+        for given, why in ((x.to("meta"), r"x is without memory \(on the device meta\)$"),
+                           (x.double(), "fallback=: x is f64, and the kernel takes f32$"),
+                           (x.clone().requires_grad_(), "fallback=: inputs that need gradients.*no saxpy_backward$")):
+            for _ in range(2):
+                with self.assertRaisesRegex(LookupError, why):
+                    bare(given, y.to(given.device))
 
     def softmax(self, rows, cols, backward=True):
         import torch

@@ -238,6 +238,10 @@ class Planner:
                              f"{len(seen) - count}")
         args = signature.inputs + signature.outputs
         found: Any = _workload.dims_of(kernel, args, seen, self._own_dims(kernel, dims))
+        for arg, one in zip(args, seen):
+            if one.device != HOST and not one.device.startswith("cuda"):
+                why = one.trouble if "without memory" in one.trouble else f"is on {one.device}, where no kernel runs"
+                raise Untuned(f"{arg['name']} {why}")
         try:
             answer = client.best(self.name, dtype=_workload.dtype_of(kernel, args, seen) or None,
                                  device=seen[0].device, **found)
