@@ -94,6 +94,13 @@ class Fallbacks(KernelTest):
                     self.assertEqual(other in str(raised.exception), other == why)
         self.assertEqual(len(saxpy.notes), len(calls))
 
+    def test_a_name_that_is_mistyped(self):
+        saxpy = tunectl.kernel("saxpyy", fallback=saxpy_of)
+        saxpy(drawn(4096), drawn(4096))
+        self.assertRegex(saxpy.notes[0], "the snapshot has no kernel 'saxpyy'.*; did you mean 'saxpy'")
+        with self.assertRaisesRegex(LookupError, "did you mean 'saxpy'"):
+            tunectl.kernel("saxpyy", fallback=None)(drawn(4096), drawn(4096))
+
     def test_a_host_without_anything(self):
         os.environ["TUNE_STATE_DIR"] = str(self.path / "none")
         os.environ["TUNE_ADDRESS"] = f"unix:{self.path}/none.sock"

@@ -147,13 +147,18 @@ class Client:
         if kernel in self._unknown or kernel in self.kernels:
             return
         self._unknown.add(kernel)
-        import difflib
         import logging
 
-        near = difflib.get_close_matches(kernel, self.kernels, 1)
         logging.getLogger("tunectl").warning(
-            "no kernel '%s' is known, so its configs are defaults%s", kernel, f"; did you mean '{near[0]}'?" if near else
-            f"; there is: {', '.join(self.kernels) or 'none'}")
+            "no kernel '%s' is known, so its configs are defaults%s", kernel, self.did_you_mean(kernel)
+            or f"; there is: {', '.join(self.kernels) or 'none'}")
+
+    def did_you_mean(self, kernel: str) -> str:
+        """The end of a sentence about an unknown kernel; empty if no name is like its."""
+        import difflib
+
+        near = difflib.get_close_matches(kernel, self.kernels, 1)
+        return f"; did you mean '{near[0]}'?" if near else ""
 
     def _answer(self, kernel: str, dtype: object, device: object, dims: Mapping[str, int]) -> Answer:
         return self._snapshot.best(kernel, *_asked(dtype, device, dims))

@@ -113,8 +113,13 @@ class Planner:
         """LookupError: no snapshot describes it."""
         kernel = self._kernel()
         if kernel is None or not kernel.args:
-            raise LookupError(f"no snapshot describes {self.name}: {self.client().best(self.name).reason}")
+            raise LookupError(f"no snapshot describes {self.name}: {self._why_unknown()}")
         return kernel
+
+    def _why_unknown(self) -> str:
+        """An older snapshot may lack a kernel that is spelled right, so that an unknown name is no error."""
+        client = self.client()
+        return client.best(self.name).reason + client.did_you_mean(self.name)
 
     def can_be_deterministic(self) -> bool:
         """Whether a dim of it asks for the same bits each time."""
@@ -228,7 +233,7 @@ class Planner:
         client = self.client()
         kernel = self._kernel()
         if kernel is None:
-            raise Untuned(client.best(self.name).reason)
+            raise Untuned(self._why_unknown())
         signature = _workload.signature_of(kernel)
         if not kernel.args:
             raise Untuned("the snapshot is of a daemon that kept no artifacts")
