@@ -430,6 +430,8 @@ class Import(CompilerOptions, SpecWriter):
             size = self.source.elements(name) if self.source else ""
             symbol = {"name": name, "dtype": "f32", "shape": [size or TO_WRITE], "symbol": True,
                       "fill": None}
+            if self.source is not None and not re.search(rf"\b{re.escape(str(name))}\b", self.source.text):
+                self.leave(f"cmem_args: the source has no {name}: put it there, or take it out of cmem_args")
             if isinstance(item, Array):
                 shape = self.shape(name, item)
                 symbol.update(dtype=self.dtype(name, item.dtype), shape=[size] if size else shape, fill=self.fill(item))

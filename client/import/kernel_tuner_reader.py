@@ -55,7 +55,7 @@ class TuningReader(Reader):
     def not_followed(self, node, scope):
         """A list in doubt gives the doubt to what is made of it, which the slice finds."""
         given = [*node.args, *(keyword.value for keyword in node.keywords), getattr(node.func, "value", None)]
-        values = [self.value(each, scope) for each in given if isinstance(each, (ast.Name, ast.Attribute))]
+        values = [self.again(each, scope) for each in given if isinstance(each, (ast.Name, ast.Attribute))]
         certain = [value for value in values if isinstance(value, (Seq, Map)) and not value.doubt]
         made = super().not_followed(node, scope)
         if any(value.doubt for value in certain):
@@ -105,13 +105,13 @@ class TuningReader(Reader):
         name = name_of(call.func) if isinstance(call, ast.Call) else ""
         if not name or name in HARMLESS or isinstance(scope.get(name), (Function, Class)) or name in self.reaching:
             return
-        owner = self.value(call.func.value, scope) if isinstance(call.func, ast.Attribute) else None
+        owner = self.again(call.func.value, scope) if isinstance(call.func, ast.Attribute) else None
         parts = [*call.args, *(keyword.value for keyword in call.keywords)]
         if isinstance(owner, Module) and owner.name.split(".")[0] in ARRAY_MODULES or isinstance(owner, Generator):
             parts = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg in ("dst", "x"))]
-        values = [self.value(part, scope) for part in parts if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))]
+        values = [self.again(part, scope) for part in parts if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript))]
         if isinstance(owner, (Array, Module, Generator)) or owner is None:
-            self.fill_arrays(node, name, owner, values, [self.value(part, scope) for part in call.args])
+            self.fill_arrays(node, name, owner, values, [self.again(part, scope) for part in call.args])
 
     def fill_arrays(self, node, name, owner, values, given):
         number = plain(given[0]) if given else None
@@ -135,7 +135,7 @@ class TuningReader(Reader):
                 array.note, array.values = array.note or f"line {line} may change what it holds", None
 
     def assign(self, target, value, scope):
-        owner = self.value(target.value, scope) if isinstance(target, (ast.Attribute, ast.Subscript)) else None
+        owner = self.again(target.value, scope) if isinstance(target, (ast.Attribute, ast.Subscript)) else None
         if isinstance(owner, Array):
             owner.values = None
         if not isinstance(owner, Array) or isinstance(target, ast.Subscript):
@@ -160,7 +160,7 @@ class TuningReader(Reader):
                     return False
             elif isinstance(inner, (ast.Subscript, ast.Attribute)) and isinstance(inner.ctx, ast.Store):
                 base = inner.value
-                value = self.value(base, scope) if isinstance(inner, ast.Subscript) else None
+                value = self.again(base, scope) if isinstance(inner, ast.Subscript) else None
                 if isinstance(value, Array):
                     arrays.append((value, inner.lineno))
                 elif not isinstance(base, ast.Name) or base.id in read_elsewhere:
@@ -174,8 +174,8 @@ class TuningReader(Reader):
     def is_pure(self, node, scope, depth=0):
         """Whether a call changes nothing, but what arrays hold, and lists that are then in doubt."""
         if isinstance(node.func, ast.Attribute):
-            base = self.value(node.func.value, scope)
-            known = self.value(node.func, scope) if isinstance(base, LoadedModule) else None
+            base = self.again(node.func.value, scope)
+            known = self.again(node.func, scope) if isinstance(base, LoadedModule) else None
             if not isinstance(base, (Array, Module, str)):
                 return False
         else:
@@ -229,7 +229,7 @@ class TuningReader(Reader):
             scope.update({name: Module(f"{node.module}.{name}") for name in OWN})
 
     def library(self, node, name, positional, by_name, scope):
-        function = self.value(node.func, scope)
+        function = self.again(node.func, scope)
         self.overwrite([by_name.get("out"), *(positional[2:3] if name in BINARY else [])], node.lineno)
         own = own_name(function)
         made = call_own(own, positional, by_name, self.named, lambda text: Unknown(text, node.lineno)) if own else None
@@ -316,7 +316,7 @@ class TuningReader(Reader):
         made = super().of_Compare(node, scope)
         if not isinstance(made, Unknown) or len(node.ops) != 1:
             return made
-        left, right = self.value(node.left, scope), self.value(node.comparators[0], scope)
+        left, right = self.again(node.left, scope), self.again(node.comparators[0], scope)
         if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(right, Map) and plain(left) is not None and not right.doubt:
             return Num((plain(left) in right.items) == isinstance(node.ops[0], ast.In))
         if isinstance(left, Array) or isinstance(right, Array):
@@ -324,25 +324,11 @@ class TuningReader(Reader):
             return made if sized is None else dataclasses.replace(sized, dtype="bool")
         return made
 
-    def of_BoolOp(self, node, scope):
-        """`a or b` is one of them."""
-        value = Unknown("a condition", node.lineno)
-        for each in node.values:
-            value = self.value(each, scope)
-            known = plain(value)
-            truth = bool(known) if known is not None or isinstance(value, Num) else bool(value.items) if isinstance(
-                value, (Seq, Map)) else None
-            if truth is None:
-                return Unknown("a condition", node.lineno)
-            if truth == isinstance(node.op, ast.Or):
-                return value
-        return value
-
     def of_Subscript(self, node, scope):
         made = super().of_Subscript(node, scope)
         if not isinstance(made, Unknown):
             return made
-        base = self.value(node.value, scope)
+        base = self.again(node.value, scope)
         if isinstance(base, Array):
             sliced = indexed(base, node, lambda part: self.bounds(part, scope))
             return made if sliced is None else sliced
@@ -357,17 +343,6 @@ class TuningReader(Reader):
         known = [None if each is None else plain(self.value(each, scope)) for each in (part.lower, part.upper, part.step)]
         given = (part.lower, part.upper, part.step)
         return known if all(each is None or isinstance(value, int) for each, value in zip(given, known)) else None
-
-    def do_AugAssign(self, node, scope):
-        """A list or dict is changed in place, whatever its other names are."""
-        held = self.value(node.target, scope)
-        more = self.value(node.value, scope) if isinstance(held, (Seq, Map)) else None
-        if isinstance(held, Seq) and isinstance(node.op, ast.Add) and items_of(more) is not None:
-            held.items.extend(items_of(more))
-        elif isinstance(held, Map) and isinstance(node.op, ast.BitOr) and isinstance(more, Map):
-            held.items.update(more.items)
-        else:
-            super().do_AugAssign(node, scope)
 
 
 class Renamed(ast.NodeTransformer):

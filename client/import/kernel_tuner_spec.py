@@ -4,7 +4,7 @@ import os
 import re
 
 from script_values import SPEC_SIZES, Array, Num, Scalar, Seq, plain
-from spec_text import RESERVED, ident_pattern, listed, literal, marks, quoted
+from spec_text import MARKS_HERE, RESERVED, ident_pattern, listed, literal, quoted
 
 FLOATS = {"f64", "f32", "f16", "bf16"}
 CPU_ELEMENTS_MAX = 1 << 18
@@ -111,7 +111,7 @@ class SpecWriter:
         rest = [""] + [self.arg_line(arg, dims) for arg in self.args]
         rest += [f"launch {{ {self.launch_text(lambda text: self.renamed(text, dims))} }}", ""]
         rest += self.work_lines(dims) + self.reference_lines(dims)
-        self.files[self.name + ".textproto"] = "\n".join(lines + marks(self.left) + rest) + "\n"
+        self.files[self.name + ".textproto"] = "\n".join([*lines, MARKS_HERE, *rest]) + "\n"
 
     def launch_text(self, written):
         parts = [f"grid: {quoted(written(g))}" for g in self.grid] + [f"block: {quoted(written(b))}" for b in self.block]

@@ -21,7 +21,7 @@ TRUE, FALSE = "True", "False"
 
 class Untranslatable(Exception):
     def __init__(self, node, why=""):
-        text = ast.unparse(node)[:80] if isinstance(node, ast.AST) else str(node)
+        text = ast.unparse(node).split("\n")[0][:80] if isinstance(node, ast.AST) else str(node)
         super().__init__(f"'{text}' was not understood" + (f": {why}" if why else ""))
         self.line = getattr(node, "lineno", 0)
 
@@ -140,7 +140,7 @@ class Translator:
         for index, name in enumerate(names):
             value = given[index] if index < len(given) else None
             if value is None and index >= required and function.defaults is not None:
-                value = self.said(function.defaults[index - required], node)
+                value = self.said(function.defaults[name], node)
             elif value is None and index >= required:
                 value = self.expression(node.args.defaults[index - required], {}, function.scope)
             if value is None and name in self.params:
@@ -199,7 +199,9 @@ class Translator:
             binary = ast.copy_location(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value), node)
             local[node.target.id] = self.expression(ast.fix_missing_locations(binary), local, scope)
         elif isinstance(node, ast.FunctionDef):
-            local[node.name] = Function(node, Scope({**scope, **local}))
+            if any(isinstance(inner, ast.Name) and inner.id in local for inner in ast.walk(node)):
+                raise Untranslatable(node, "it has names of the function round it")
+            local[node.name] = Function(node, scope)
         elif not (isinstance(node, (ast.Pass, ast.Import, ast.ImportFrom)) or is_talk(node)):
             raise Untranslatable(node)
 
@@ -240,7 +242,7 @@ class Translator:
         used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
         if used & set(local):
             raise Untranslatable(node)
-        return self.said(self.reader.value(node, Scope(scope)), node)
+        return self.said(self.reader.value(node, Scope(around=scope)), node)
 
     def said(self, value, node):
         if isinstance(value, Scalar):
@@ -312,7 +314,7 @@ class Translator:
     def of_Attribute(self, node, local, scope):
         base = local.get(getattr(node.value, "id", None))
         if isinstance(base, (Instance, Array)):
-            return self.said(self.reader.value(node, Scope({**scope, node.value.id: base})), node)
+            return self.said(self.reader.value(node, Scope({node.value.id: base}, scope)), node)
         return self.of_value(node, local, scope)
 
     def of_BoolOp(self, node, local, scope):
@@ -421,13 +423,13 @@ class Translator:
             return self.of_config(node, name, local, scope)
         function = local.get(name) if isinstance(node.func, ast.Name) else None
         if not isinstance(function, Function):
-            holder = scope.get(name) if isinstance(node.func, ast.Name) else self.reader.value(node.func, Scope(scope))
+            holder = scope.get(name) if isinstance(node.func, ast.Name) else self.reader.value(node.func, Scope(around=scope))
             function = holder if isinstance(holder, Function) else None
         if function is not None:
             return self.called(function, self.arguments(function, node, local, scope), chosen)
         if node.keywords:
             return self.of_value(node, local, scope)
-        is_module = isinstance(node.func, ast.Name) or isinstance(self.reader.value(node.func.value, Scope(scope)), Module)
+        is_module = isinstance(node.func, ast.Name) or isinstance(self.reader.value(node.func.value, Scope(around=scope)), Module)
         if not is_module or (isinstance(node.func, ast.Name) and name in scope and not isinstance(scope[name], Module)):
             return self.of_value(node, local, scope)
         return self.library(ALIASES.get(name, name), node, local, scope)

@@ -6,12 +6,16 @@ import dataclasses
 import os
 
 from cuda_source import is_readable
-from script_objects import (HARMLESS, Class, Instance, Parser, Path, array_method, bound_member, map_method, path_method,
+from script_objects import (HARMLESS, OPAQUE, Class, Instance, Parser, Path, array_method, bound_member, map_method, path_method,
                             seq_method, text_method)
 from script_values import (Array, DType, File, Function, Generator, Map, Module, Num, Scope, Seq, Unknown, call_library,
                            cast, items_of, plain, snapshot, unknown_at)
 
 DEPTH_MAX = 30
+# Decorators of functions that leave what a call gives, or of which readers know what they mean.
+KEEPING = {"lru_cache", "cache", "wraps", "no_grad", "inference_mode", "disable", "contiguous", "compile", "jit", "heuristics",
+           "autotune", "libentry", "libtuner", "staticmethod", "classmethod", "property", "cached_property", "setter", "fixture",
+           "parametrize", "skipif", "abstractmethod", "overload", "dataclass", "custom_fwd", "custom_bwd"}
 BUILTIN_TYPES = {"float": "f64", "int": "i64", "bool": "bool", "complex": "complex128"}
 
 
@@ -43,6 +47,45 @@ def is_generator(node):
 
 class Calls:
     """Half of a Reader."""
+
+    def do_FunctionDef(self, node, scope):
+        made = Function(node, scope.for_functions(), defaults=self.defaults_of(node, scope))
+        scope.set(node.name, self.decorated(node, made, scope))
+
+    def defaults_of(self, node, scope):
+        """{parameter: value}, as they are where the function is defined."""
+        arguments = node.args
+        plain_ones = [*arguments.posonlyargs, *arguments.args]
+        pairs = [*zip(plain_ones[len(plain_ones) - len(arguments.defaults):], arguments.defaults),
+                 *zip(arguments.kwonlyargs, arguments.kw_defaults)]
+        return {one.arg: self.value(default, scope) for one, default in pairs if default is not None}
+
+    def do_ClassDef(self, node, scope):
+        members = Scope(around=scope, kind="class")
+        self.block(node.body, members)
+        bases = [scope.get(self.name_of(base)) for base in node.bases]
+        scope.set(node.name, Class(node, dict(members), [base for base in bases if isinstance(base, Class)]))
+
+    def do_Global(self, node, scope):
+        for name in node.names:
+            scope.declare(name, isinstance(node, ast.Global))
+
+    do_Nonlocal = do_Global
+
+    def do_Assert(self, node, scope):
+        """One that is not known holds: else the script ends."""
+        if self.truth(node.test, scope) is False:
+            self.do_Raise(node, scope)
+
+    def do_Return(self, node, scope):
+        raise Return(self.value(node.value, scope) if node.value else Num(None))
+
+    def do_Raise(self, node, scope):
+        """What follows is not run: the names that it would have given values are those of before."""
+        raise Return(Unknown("an exception", node.lineno))
+
+    def of_Lambda(self, node, scope):
+        return Function(node, scope.for_functions(), defaults=self.defaults_of(node, scope))
 
     def fixtures(self, node, scope):
         """pytest gives a test what functions of its parameters' names return."""
@@ -76,6 +119,8 @@ class Calls:
         return 0
 
     def of_Call(self, node, scope):
+        if isinstance(node.func, ast.Attribute):
+            self.value(node.func.value, scope)
         positional = self.of_Tuple(ast.Tuple(node.args, ast.Load(), lineno=node.lineno), scope).items
         by_name, stars = {}, [p for p in positional if isinstance(p, Starred)]
         for keyword in node.keywords:
@@ -107,21 +152,33 @@ class Calls:
         return Seq([Seq([]), Map({})])
 
     def not_followed(self, node, scope):
-        """A call of what is not known may change the lists and dicts that it is given."""
+        """A call of what is not known may change the lists and dicts that it is given; those of OPAQUE, any name."""
         name = self.name_of(node.func)
-        given = [*node.args, *(k.value for k in node.keywords)]
-        if isinstance(node.func, ast.Attribute):
-            given.append(node.func.value)
-        for inner in given if name not in HARMLESS else ():
-            value = self.value(inner, scope) if isinstance(inner, (ast.Name, ast.Attribute)) else None
+        if name in OPAQUE:
+            self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node)[:60]}' was not followed")
+        given = [*node.args, *(k.value for k in node.keywords), *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+        for inner in [part for each in given for part in ast.walk(each)] if name not in HARMLESS else ():
+            value = self.again(inner, scope) if isinstance(inner, (ast.Name, ast.Attribute)) else None
             if isinstance(value, (Seq, Map)):
                 value.doubt = value.doubt or f"line {node.lineno}: '{ast.unparse(node)[:60]}'"
         return unknown_at(node)
 
+    def decorated(self, node, made, scope):
+        """A function behind its decorators."""
+        for decorator in node.decorator_list[::-1]:
+            name = self.name_of(getattr(decorator, "func", decorator))
+            if name in KEEPING or name.endswith("autotune"):
+                continue
+            known = self.value(decorator, scope)
+            made = self.call_function(known, [made], {}, decorator.lineno) if isinstance(known, Function) else None
+            if not isinstance(made, (Function, Instance)):
+                return Unknown(f"@{ast.unparse(decorator)[:60]} of {node.name}", decorator.lineno)
+        return made
+
     def call(self, node, name, positional, by_name, scope):
-        known = self.value(node.func, scope) if isinstance(node.func, ast.Attribute) else scope.get(name)
+        known = self.again(node.func, scope) if isinstance(node.func, ast.Attribute) else scope.get(name)
         if isinstance(node.func, ast.Attribute):
-            base = self.value(node.func.value, scope)
+            base = self.again(node.func.value, scope)
             if isinstance(base, Instance) and isinstance(base.attributes.get(name), Function):
                 return self.call_function(base.attributes[name], positional, by_name, node.lineno)
             if not isinstance(base, (Module, Instance, Class)):
@@ -132,6 +189,8 @@ class Calls:
             return self.make_instance(known, positional, by_name, node.lineno)
         if isinstance(known, DType) and (name not in BUILTIN_TYPES or name in scope):
             return cast(known.name, positional, node)
+        if known is not None and not isinstance(known, (Module, DType, Starred)) and isinstance(node.func, ast.Name):
+            return unknown_at(node)
         if name == "super" and isinstance(scope.get("self"), Instance):
             cls = scope["self"].cls
             return Instance(cls.bases[0] if cls.bases else None, scope["self"].attributes)
@@ -182,19 +241,14 @@ class Calls:
             self.depth -= 10
             return Unknown("a recursion", line)
         arguments = function.node.args
-        scope = Scope(function.scope, function.scope)
+        scope = Scope(around=function.scope)
         positional = [*function.bound, *positional]
         names = [a.arg for a in arguments.posonlyargs + arguments.args]
-        defaults = function.defaults
-        if defaults is None:
-            defaults = [self.value(d, function.scope) for d in arguments.defaults]
+        defaults = self.defaults_of(function.node, function.scope) if function.defaults is None else function.defaults
         for name in names + [a.arg for a in arguments.kwonlyargs]:
             scope[name] = Unknown(f"'{name}' is given by the caller", line)
-        for name, default in zip(names[len(names) - len(defaults):], defaults):
+        for name, default in defaults.items():
             scope[name] = self.named(default, name)
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults):
-            if default is not None:
-                scope[argument.arg] = self.named(self.value(default, function.scope), argument.arg)
         # A number without a name has that of the parameter.
         scope.update((name, self.named(value, name)) for name, value in zip(names, positional))
         if arguments.vararg is not None:

@@ -9,6 +9,7 @@ import kernel_tuner
 import kernel_tuner_run
 import triton_script
 from script_reader import Unreadable
+from spec_text import marked
 
 
 def line_of(error):
@@ -34,13 +35,12 @@ def main():
         with open(path, encoding="utf-8") as file:
             text = file.read(1 << 20)
         if mode == ["--run"]:
-            print(json.dumps(ran(os.path.abspath(path), text, wanted, sys.argv[4:])))
-            return
-        if triton_script.is_triton(text):
+            answer = ran(os.path.abspath(path), text, wanted, sys.argv[4:])
+        elif triton_script.is_triton(text):
             answer = triton_script.run(path, text, wanted)
         else:
             answer = kernel_tuner.run(path, wanted)
-        print(json.dumps(answer))
+        print(json.dumps(marked(answer)))
     except (Unreadable, OSError, UnicodeError, RecursionError) as error:
         print(json.dumps({"error": str(error) or "nested too deeply to follow"}))
     except Exception as error:  # what nobody has thought of

@@ -88,7 +88,7 @@ class Imports:
         if path is None or (is_new and len(self.modules.loaded) >= self.modules.most and not is_needed):
             return None
         if path not in self.modules.loaded:
-            scope = self.modules.loaded[path] = Scope({"__file__": path, "__name__": name})
+            scope = self.modules.loaded[path] = Scope({"__file__": path, "__name__": name}, kind="module")
             try:
                 with open(path, encoding="utf-8") as file:
                     tree = ast.parse(file.read(), path)
@@ -117,9 +117,12 @@ class Imports:
             name = alias.asname or alias.name
             if alias.name == "*":
                 scope.update({key: value for key, value in (found or {}).items() if not key.startswith("_")})
+                scope.module().unstable |= found.unstable if found is not None else set()
                 continue
             if found is not None and alias.name in found:
                 scope[name] = found[alias.name]
+                if alias.name in found.unstable and isinstance(found[alias.name], (Map, Seq)):
+                    scope.module().unstable.add(name)
                 continue
             inner = self.module(f"{node.module}.{alias.name}" if node.module else alias.name, node.level, folder)
             if inner is not None:
@@ -221,6 +224,42 @@ def modules_of(node):
 def names_imported(body):
     return {alias.asname or alias.name.split(".")[0] for node in body for inner in ast.walk(node)
             if isinstance(inner, (ast.Import, ast.ImportFrom)) for alias in inner.names}
+
+
+def names_set(node):
+    """All names that a statement may give a value, with those of functions in it."""
+    found = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            found.add(inner.id)
+        elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+            found.add(inner.name)
+        elif isinstance(inner, ast.MatchMapping):
+            found.add(inner.rest)
+        elif isinstance(inner, ast.alias):
+            found.add(inner.asname or inner.name.split(".")[0])
+    return found - {None}
+
+
+def changed_by_functions(body):
+    """Names of a module that a function in it may set or mutate, whenever it is called."""
+    found = set()
+    for function in (node for statement in body for node in ast.walk(statement)):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        nodes = list(ast.walk(function))
+        own = names_set(function) | {each.arg for each in nodes if isinstance(each, ast.arg)}
+        for inner in nodes:
+            if isinstance(inner, ast.Global):
+                found.update(inner.names)
+            is_stored = isinstance(inner, (ast.Subscript, ast.Attribute)) and not isinstance(inner.ctx, ast.Load)
+            is_mutated = isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") in MUTATORS
+            root = inner.func if is_mutated else inner
+            while (is_stored or is_mutated) and isinstance(root, (ast.Subscript, ast.Attribute)):
+                root = root.value
+            if isinstance(root, ast.Name) and (is_stored or is_mutated) and root.id not in own:
+                found.add(root.id)
+    return found
 
 
 def stored_in(body):

@@ -12,6 +12,8 @@ from script_values import (DType, File, Function, Map, Num, Seq, Unknown, as_sha
 TEXT_MAX = 1 << 20
 TEXT_METHODS = {"strip", "rstrip", "lstrip", "upper", "lower", "title", "capitalize", "startswith", "endswith", "find",
                 "count", "isdigit", "isidentifier", "removeprefix", "removesuffix"}
+# Calls that may set names which no one can read off the text.
+OPAQUE = {"exec", "eval", "setattr", "delattr", "globals", "locals", "vars", "__setattr__"}
 HARMLESS = {"print", "pprint", "dump", "dumps", "show", "plot", "info", "debug", "warning", "log", "write", "savefig",
             "format", "exit", "add_argument", "seed", "run_kernel", "simplefilter", "filterwarnings", "store_results", "save"}
 

@@ -9,10 +9,11 @@ import operator
 import os
 
 from script_calls import BUILTIN_TYPES, DEPTH_MAX, Calls, Return, Starred
-from script_modules import IMPORT_ERRORS, DoubtfulImports, LoadedModule, Modules
+from script_changes import Changes
+from script_modules import IMPORT_ERRORS, DoubtfulImports, LoadedModule, Modules, changed_by_functions
 from script_objects import Class, Instance, Path, bound_member, formatted, is_property, path_attribute, percent
-from script_values import (DTYPES, LIST_MAX, Array, DType, Fill, Function, Map, Module, Num, Scalar, Scope, Seq, Unknown,
-                           items_of, plain, product, size_in_bytes, total, unknown_at)
+from script_values import (DTYPES, LIST_MAX, Array, DType, File, Fill, Function, Map, Module, Num, Scalar, Scope, Seq, Unknown,
+                           collection_call, items_of, plain, product, size_in_bytes, total, unknown_at)
 
 STEPS_MAX = 500_000
 BITS_MAX = 256  # of a number
@@ -32,6 +33,8 @@ class Continue(Exception):
 
 
 LOOP_MAX = 10_000  # turns of a `while`
+# Expressions that may change something.
+CHANGING = (ast.Call, ast.NamedExpr, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Yield, ast.YieldFrom, ast.Await)
 ARRAY_MODULES = {"numpy", "np", "cupy", "cp", "ml_dtypes"}
 
 
@@ -55,7 +58,7 @@ def is_none(node):
     return isinstance(node, ast.Constant) and node.value is None
 
 
-class Reader(DoubtfulImports, Calls):
+class Reader(DoubtfulImports, Changes, Calls):
     """Walks a script; `calls` are the tuning calls it met: (line, positional, by name)."""
 
     def __init__(self, path, entry):
@@ -67,9 +70,9 @@ class Reader(DoubtfulImports, Calls):
         self.passed_over_at = []  # of each call: how many came before it
         self.names = {}  # every name that was ever given a value
         self.sizes = {}  # names of plain numbers: {value: the dim's name}
-        self.steps = 0
-        self.depth = 0
-        self.scope = Scope({})
+        self.steps = self.depth = self.repeats = 0
+        self.results = {}  # the last values of expressions that may change something, by their nodes
+        self.scope = Scope(kind="module")
         self.modules = Modules(path)
         self.replaced = set()  # modules of which a name is None if they are not there
         self.mentioned = set()  # names of the script's text
@@ -85,7 +88,7 @@ class Reader(DoubtfulImports, Calls):
             raise Unreadable(f"{self.path}: no Python 3: {error}") from error
         self.tree = tree
         self.mentioned = names_in(tree)
-        scope = self.scope = Scope({"__file__": os.path.abspath(self.path), "__name__": "__main__"})
+        scope = self.scope = Scope({"__file__": os.path.abspath(self.path), "__name__": "__main__"}, kind="module")
         self.module_block(tree.body, scope)
         # Functions that nobody calls with what we know: tune(), main(), methods.
         for node in tree.body:
@@ -97,6 +100,7 @@ class Reader(DoubtfulImports, Calls):
 
     def module_block(self, body, scope):
         """A module that raises an exception ends there."""
+        scope.unstable = changed_by_functions(body)
         try:
             self.block(body, scope)
         except Return:
@@ -123,7 +127,7 @@ class Reader(DoubtfulImports, Calls):
             method = getattr(self, "do_" + type(node).__name__, None)
             if method is not None:
                 method(node, scope)
-            elif not isinstance(node, (ast.Pass, ast.Assert)):
+            elif not isinstance(node, ast.Pass):
                 self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node).split(chr(10))[0][:60]}' was not followed")
 
     @staticmethod
@@ -131,30 +135,11 @@ class Reader(DoubtfulImports, Calls):
         known = DTYPES.get(alias.name) if (node.module or "").split(".")[0] in ARRAY_MODULES else None
         return DType(known) if known else Module(f"{'.' * node.level}{node.module or ''}.{alias.name}")
 
-    def do_FunctionDef(self, node, scope):
-        scope[node.name] = Function(node, scope, defaults=[self.value(default, scope) for default in node.args.defaults])
-
-    def do_ClassDef(self, node, scope):
-        members = Scope(scope)
-        self.block(node.body, members)
-        own = {name: value for name, value in members.items() if name not in scope or scope[name] is not value}
-        bases = [scope.get(self.name_of(base)) for base in node.bases]
-        scope[node.name] = Class(node, own, [base for base in bases if isinstance(base, Class)])
-
-    def do_Global(self, node, scope):
-        scope.outside.update(node.names)
-
-    do_Nonlocal = do_Global
-
     def do_Break(self, node, scope):
         raise Break
 
     def do_Continue(self, node, scope):
         raise Continue
-
-    def do_Raise(self, node, scope):
-        """What follows is not run: the names that it would have given values are those of before."""
-        raise Return(Unknown("an exception", node.lineno))
 
     def do_Delete(self, node, scope):
         for target in node.targets:
@@ -162,14 +147,13 @@ class Reader(DoubtfulImports, Calls):
             key = plain(self.value(target.slice, scope)) if isinstance(target, ast.Subscript) else None
             if isinstance(container, Map) and key in container.items:
                 del container.items[key]
-            elif isinstance(container, (Map, Seq)):
-                container.doubt = container.doubt or f"line {node.lineno}: '{ast.unparse(node)[:60]}'"
+            elif isinstance(container, Seq) and isinstance(key, int) and -len(container.items) <= key < len(container.items):
+                del container.items[key]
+            elif not isinstance(target, ast.Name):
+                self.doubted(container, target, f"'{ast.unparse(node)[:60]}'")
 
     def do_Expr(self, node, scope):
         self.value(node.value, scope)
-
-    def do_Return(self, node, scope):
-        raise Return(self.value(node.value, scope) if node.value else Num(None))
 
     def do_Assign(self, node, scope):
         value = self.value(node.value, scope)
@@ -181,8 +165,19 @@ class Reader(DoubtfulImports, Calls):
             self.assign(node.target, self.value(node.value, scope), scope)
 
     def do_AugAssign(self, node, scope):
+        """A list or dict is changed in place, whatever its other names are."""
+        held = self.value(node.target, scope)
+        more = self.value(node.value, scope) if isinstance(held, (Seq, Map)) else None
+        if isinstance(held, Seq) and isinstance(node.op, ast.Add) and items_of(more) is not None and not held.is_tuple:
+            held.items.extend(items_of(more))
+            return
+        if isinstance(held, Map) and isinstance(node.op, ast.BitOr) and isinstance(more, Map):
+            held.items.update(more.items)
+            return
         binary = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
-        self.assign(node.target, self.value(binary, scope), scope)
+        if more is None:
+            self.value(node.value, scope)
+        self.assign(node.target, self.again(binary, scope), scope)
 
     def do_If(self, node, scope):
         test = self.truth(node.test, scope)
@@ -217,44 +212,47 @@ class Reader(DoubtfulImports, Calls):
             return bool(known)
         return bool(value.items) if isinstance(value, (Seq, Map)) else None
 
-    def pass_over(self, node, text):
-        """Says so of a statement that gives names a value, returns one or tunes."""
-        names = set()
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                names.add(inner.id)
-            elif isinstance(inner, (ast.Subscript, ast.Attribute)) and isinstance(inner.ctx, ast.Store):
-                names.add(getattr(inner.value, "id", ""))
-            elif isinstance(inner, ast.Call) and self.name_of(inner.func) in ("append", "extend", "update"):
-                names.add(getattr(getattr(inner.func, "value", None), "id", ""))
-            elif isinstance(inner, ast.Return) or (isinstance(inner, ast.Call)
-                                                   and self.name_of(inner.func) == self.entry):
-                names.add("")
-        if names:
-            used = names & self.mentioned if self.where else names
-            if used:  # of another module, what the script names
-                self.passed_over.append((node.lineno, used, text + self.where))
-
     def do_With(self, node, scope):
         for item in node.items:
             value = self.value(item.context_expr, scope)
             if item.optional_vars is not None:
-                self.assign(item.optional_vars, value, scope)
+                self.assign(item.optional_vars, value if isinstance(value, File) else unknown_at(item.context_expr), scope)
+            if self.drops_exceptions(item.context_expr, scope) and self.unsure_import(node) is None:
+                self.pass_over(node, f"with (line {node.lineno}): how much of it runs is not known")
         self.tried(node, scope)
 
+    def drops_exceptions(self, node, scope):
+        """Whether a context manager may end its body early: one of the script's own, if it does more than to let them by."""
+        made = self.value(node, scope)
+        known = self.value(node.func, scope) if isinstance(node, ast.Call) else made
+        if isinstance(made, Instance):
+            leave = made.cls.member("__exit__") if made.cls is not None else None
+            return not isinstance(leave, Function) or any(isinstance(inner, ast.Return) for inner in ast.walk(leave.node))
+        return self.name_of(getattr(node, "func", None)) in ("suppress", "raises") or not isinstance(made, File) and not isinstance(
+            known, Module)
+
     def do_Try(self, node, scope):
-        self.tried(node, scope)
         for handler in node.handlers:
             if self.name_of(handler.type) not in IMPORT_ERRORS:
                 self.pass_over(handler, f"except (line {handler.lineno}): what it does was left out")
-        self.block(node.orelse + node.finalbody, scope)
+        try:
+            self.tried(node, scope)
+            self.block(node.orelse, scope)
+        finally:
+            self.block(node.finalbody, scope)
 
     def do_For(self, node, scope):
-        items = items_of(self.value(node.iter, scope))
+        value = self.value(node.iter, scope)
+        items = items_of(value)
         if items is None:
-            self.pass_over(node, f"for (line {node.lineno}): '{ast.unparse(node.iter)[:60]}' was not understood; "
-                                 "its body was read once")
-            items = [Unknown("a loop", node.lineno)]
+            why = f"'{ast.unparse(node.iter)[:60]}'"
+            if isinstance(value, Module) and "." in value.name:
+                why += f" is of module {value.name.rpartition('.')[0]}"
+            why = value.why if " is of module " in getattr(value, "why", "") else why
+            is_foreign = " is of module " in why
+            self.pass_over(node, f"for (line {node.lineno}): {why}{'' if is_foreign else ' was not understood'}; its body was read once")
+            items = [Unknown(why, node.lineno)]
+        count = len(items)
         for item in list(items):
             self.assign(node.target, Num(item.value) if isinstance(item, Num) else item, scope)
             try:
@@ -263,62 +261,9 @@ class Reader(DoubtfulImports, Calls):
                 return
             except Continue:
                 pass
+        if len(items) != count:
+            self.pass_over(node, f"for (line {node.lineno}): it changes what it runs over, and was read for what that was before")
         self.block(node.orelse, scope)
-
-    def assign(self, target, value, scope):
-        if isinstance(target, ast.Name):
-            value = self.named(value, target.id)
-            if isinstance(scope, Scope):
-                scope.set(target.id, value)
-            else:
-                scope[target.id] = value
-            self.names[target.id] = value
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            items = items_of(value) or []
-            star = next((i for i, inner in enumerate(target.elts) if isinstance(inner, ast.Starred)), None)
-            if star is not None and len(items) >= len(target.elts) - 1:
-                end = len(items) - (len(target.elts) - star - 1)
-                items = [*items[:star], Seq(items[star:end]), *items[end:]]
-            for index, inner in enumerate(target.elts):
-                known = index < len(items)
-                self.assign(inner, items[index] if known else Unknown("not known", target.lineno),
-                            scope)
-        elif isinstance(target, ast.Subscript):
-            container = self.value(target.value, scope)
-            key = plain(self.value(target.slice, scope))
-            if isinstance(container, Map):
-                # Under a name that no key has, so that it is not lost.
-                container.items[f"(line {target.lineno})" if key is None else key] = value
-            elif isinstance(container, Seq) and isinstance(key, int) and -len(container.items) <= key < len(container.items):
-                container.items[key] = value
-            elif isinstance(container, Seq):
-                container.doubt = container.doubt or f"line {target.lineno}: '{ast.unparse(target)[:60]} = ...'"
-            elif isinstance(container, Array):
-                container.note = container.note or f"line {target.lineno} sets parts of it"
-        elif isinstance(target, ast.Attribute):
-            owner = self.value(target.value, scope)
-            if isinstance(owner, Instance):
-                owner.attributes[target.attr] = self.named(value, target.attr)
-        elif isinstance(target, ast.Starred):
-            self.assign(target.value, value, scope)
-
-    def named(self, value, name):
-        """A plain size is a dim of its name from here on."""
-        def is_size(item):
-            return isinstance(item, Num) and type(item.value) is int and not item.text
-        if is_size(value):
-            return Num(value.value, self.dim_name(name, value.value))
-        if isinstance(value, Scalar) and is_size(value.num):
-            return Scalar(value.dtype, Num(value.num.value, self.dim_name(name, value.num.value)))
-        if isinstance(value, Seq) and 1 < len(value.items) <= 3 and all(map(is_size, value.items)):
-            return Seq([Num(item.value, self.dim_name(f"{name}_{axis}", item.value))
-                        for item, axis in zip(value.items, "xyz")], value.doubt)
-        return value
-
-    def dim_name(self, name, value):
-        """One name has one value: another of the same name has a number behind it."""
-        known = self.sizes.setdefault(name, {})
-        return known.setdefault(value, f"{name}_{len(known) + 1}" if known else name)
 
     # Expressions.
 
@@ -328,10 +273,29 @@ class Reader(DoubtfulImports, Calls):
         try:
             if self.depth > DEPTH_MAX * 20:
                 raise Unreadable(f"{self.path}: nested too deeply to follow")
+            if self.repeats and node in self.results:
+                return self.results[node]
             method = getattr(self, "of_" + type(node).__name__, None)
-            return method(node, scope) if method else unknown_at(node)
+            made = method(node, scope) if method else self.not_known(node, scope)
+            if isinstance(node, CHANGING):
+                self.results[node] = made
+            return made
         finally:
             self.depth -= 1
+
+    def again(self, node, scope):
+        """The value of an expression that was just evaluated: what changes something is not done twice."""
+        self.repeats += 1
+        try:
+            return self.value(node, scope)
+        finally:
+            self.repeats -= 1
+
+    def not_known(self, node, scope):
+        """An expression of a form that is not known here."""
+        if any(isinstance(inner, CHANGING) for inner in ast.walk(node)):
+            self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node)[:60]}' was not followed")
+        return unknown_at(node)
 
     def of_Constant(self, node, scope):
         return node.value if isinstance(node.value, str) else Num(node.value)
@@ -358,14 +322,16 @@ class Reader(DoubtfulImports, Calls):
                 items += known if known is not None else [Starred(ast.unparse(item)[:60], node.lineno)]
             else:
                 items.append(self.value(item, scope))
-        return Seq(items)
+        return Seq(items, is_tuple=isinstance(node, ast.Tuple))
 
     of_List = of_Tuple
-    of_Set = of_Tuple
+
+    def of_Set(self, node, scope):
+        return collection_call("set", [self.of_Tuple(node, scope)], {}) or unknown_at(node)
 
     def of_NamedExpr(self, node, scope):
         value = self.value(node.value, scope)
-        self.assign(node.target, value, scope)
+        self.assign(node.target, value, scope.function())
         return value
 
     def of_Dict(self, node, scope):
@@ -378,9 +344,6 @@ class Reader(DoubtfulImports, Calls):
             known = plain(self.value(key, scope))
             items[f"(line {key.lineno})" if known is None or isinstance(known, list) else known] = made
         return Map(items)
-
-    def of_Lambda(self, node, scope):
-        return Function(node, scope, defaults=[self.value(default, scope) for default in node.args.defaults])
 
     def of_JoinedStr(self, node, scope):
         parts = []
@@ -415,12 +378,18 @@ class Reader(DoubtfulImports, Calls):
         return inner
 
     def of_BoolOp(self, node, scope):
-        result = None
-        for value in node.values:
-            result = self.truth(value, scope)
-            if result is None or result == isinstance(node.op, ast.Or):
-                break
-        return Unknown("a condition", node.lineno) if result is None else Num(result)
+        """`a or b` is one of them."""
+        value = Unknown("a condition", node.lineno)
+        for each in node.values:
+            value = self.value(each, scope)
+            known = plain(value)
+            truth = bool(known) if known is not None or isinstance(value, Num) else bool(value.items) if isinstance(
+                value, (Seq, Map)) else None
+            if truth is None:
+                return Unknown("a condition", node.lineno)
+            if truth == isinstance(node.op, ast.Or):
+                return value
+        return value
 
     def of_Compare(self, node, scope):
         value = self.value(node.left, scope)
@@ -502,7 +471,10 @@ class Reader(DoubtfulImports, Calls):
         return Seq(results[:LIST_MAX])
 
     of_GeneratorExp = of_ListComp
-    of_SetComp = of_ListComp
+
+    def of_SetComp(self, node, scope):
+        made = self.of_ListComp(node, scope)
+        return (collection_call("set", [made], {}) if isinstance(made, Seq) else None) or unknown_at(node)
 
     def of_DictComp(self, node, scope):
         items = {}
@@ -514,7 +486,7 @@ class Reader(DoubtfulImports, Calls):
 
     def comprehend(self, node, scope, add):
         """Calls `add` with the names of each turn. False: what it runs over, or a condition, is not known."""
-        inner = Scope(scope)
+        inner = Scope(around=scope, kind="comprehension")
 
         def go(level):
             if level == len(node.generators):
@@ -533,21 +505,14 @@ class Reader(DoubtfulImports, Calls):
             return True
         return go(0)
 
-    def bind(self, target, item, scope):
-        if isinstance(target, (ast.Tuple, ast.List)):
-            items = items_of(item) or []
-            for index, inner in enumerate(target.elts):
-                self.bind(inner, items[index] if index < len(items) else Unknown("not known", target.lineno), scope)
-        elif isinstance(target, ast.Name):
-            scope[target.id] = Num(item.value) if isinstance(item, Num) else item
-
     def of_Subscript(self, node, scope):
         container = self.value(node.value, scope)
         if isinstance(node.slice, ast.Slice):
-            bounds = [plain(self.value(b, scope)) if b is not None else None
-                      for b in (node.slice.lower, node.slice.upper, node.slice.step)]
-            return (Seq(container.items[slice(*bounds)]) if isinstance(container, Seq)
-                    else unknown_at(node))
+            given = (node.slice.lower, node.slice.upper, node.slice.step)
+            bounds = [plain(self.value(bound, scope)) if bound is not None else None for bound in given]
+            is_known = all(bound is None or isinstance(known, int) for bound, known in zip(given, bounds)) and bounds[2] != 0
+            return dataclasses.replace(container, items=container.items[slice(*bounds)]) if isinstance(container, Seq) and \
+                is_known else unknown_at(node)
         key = plain(self.value(node.slice, scope))
         try:
             if isinstance(container, str) and isinstance(key, int):

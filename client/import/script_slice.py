@@ -6,10 +6,8 @@ than too few. A statement outside of it that the walk did not follow needs no ma
 import ast
 import builtins
 
-from script_objects import HARMLESS, TEXT_METHODS
+from script_objects import HARMLESS, OPAQUE, TEXT_METHODS
 
-# Calls that may set names which no one can read off the text.
-OPAQUE = {"exec", "eval", "setattr", "delattr", "globals", "locals", "vars", "__setattr__"}
 HEADS = {ast.If: "test", ast.While: "test", ast.For: "iter", ast.AsyncFor: "iter", ast.Match: "subject"}
 LEAVING = (ast.Return, ast.Break, ast.Continue)  # an exception ends the script: then there is nothing to import
 BUILT_IN = set(dir(builtins))

@@ -86,6 +86,7 @@ class Array:
 class Seq:
     items: list
     doubt: str = ""  # what may have changed it, and was not followed
+    is_tuple: bool = False
 
 
 @dataclasses.dataclass
@@ -105,21 +106,53 @@ class Function:
     scope: dict
     bound: tuple = ()  # values of the first parameters: the object of a method
     real: object = None  # Python's own, where the script was run
-    defaults: object = None  # values of the last positional parameters, as they were where it was defined; None: not known
+    defaults: object = None  # {parameter: value}, as they were where it was defined; None: not known
 
 
 class Scope(dict):
-    """The names of a function, which begin as those around it."""
+    """The names of a function, class, comprehension or module, and behind them those of what it stands in. `unstable`: of a
+    module, names that its functions change."""
 
-    def __init__(self, around, outer=None):
-        super().__init__(around)
-        self.outer = outer
-        self.outside = set()  # names that `global` and `nonlocal` put there
+    def __init__(self, names=(), around=None, kind="function"):
+        super().__init__(names)
+        self.around, self.kind = around, kind
+        self.outside, self.unstable = {}, set()  # names that `global` and `nonlocal` have elsewhere, and where
+
+    def __missing__(self, name):
+        if self.around is None:
+            raise KeyError(name)
+        return self.around[name]
+
+    def __contains__(self, name):
+        return dict.__contains__(self, name) or (self.around is not None and name in self.around)
+
+    def get(self, name, otherwise=None):
+        return self[name] if name in self else otherwise
+
+    def module(self):
+        return self if self.around is None else self.around.module()
+
+    def function(self):
+        """Where a name goes that a walrus in a comprehension sets."""
+        return self.around.function() if self.kind == "comprehension" else self
+
+    def for_functions(self):
+        """What functions see that are defined here: no names of a class."""
+        return self.around.for_functions() if self.kind == "class" else self
+
+    def declare(self, name, is_global):
+        place = None if is_global else self.around
+        while place is not None and (not dict.__contains__(place, name) or place.kind == "class"):
+            place = place.around
+        self.outside[name] = self.module() if place is None else place
 
     def set(self, name, value):
-        self[name] = value
-        if name in self.outside and self.outer is not None:
-            (self.outer.set if isinstance(self.outer, Scope) else self.outer.__setitem__)(name, value)
+        place = self.outside.get(name)
+        if place is None:
+            self[name] = value
+        else:
+            self.pop(name, None)
+            place.set(name, value)
 
 
 def plain(value):

@@ -5,6 +5,7 @@ import math
 import os
 import re
 
+from script_modules import names_set
 from script_objects import Instance
 from script_reader import Reader, Unreadable, names_in
 from script_values import Function, Map, Module, Num, Scope, Seq, Unknown, items_of, plain
@@ -34,7 +35,7 @@ class ConfigReader(Reader):
         self.data = DataFiles(path, self.modules.root)
         self.tree, self.mentioned = tree, names_in(tree)
         self.scope.update({"__file__": path, "__name__": "imported"})
-        self.unions = []
+        self.unions, self.behind = [], None
         self.filters = set()  # conditions on configs
         try:
             self.module_block(tree.body, self.scope)
@@ -43,6 +44,34 @@ class ConfigReader(Reader):
 
     def named(self, value, name):
         return value  # no number here is a dim
+
+    def statements(self):
+        """{name: names of the statements of the module that set or may change it}, and names of functions and classes."""
+        found = {}
+        for node in self.tree.body:
+            used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+            set_here = names_set(node) if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)) or not any(
+                isinstance(inner, ast.Call) for inner in ast.walk(node)) else used | names_set(node)
+            for name in set_here:
+                found.setdefault(name, set()).update(used)
+        return found, {node.name for node in self.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+    def names_behind(self, node):
+        """The names in an expression, and in the functions and statements of the script that those name."""
+        if self.behind is None:
+            self.behind = self.statements()
+        found, waiting = {"*"}, [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self.behind[0].get(name, ())
+        return found | ({""} if found & self.behind[1] else set())
+
+    def guessed(self, name, scope):
+        """The line of a statement that was not followed and may change a name of a module; 0: there is none."""
+        used = self.names_behind(ast.Name(name)) - {""} if scope is self.scope else {name, "*"}
+        return next((line for line, names, _ in self.passed_over if names & used), 0)
 
     def tuning_call(self, node, positional, by_name, stars):
         values = {**dict(zip(POSITIONS, positional)), **by_name}
@@ -61,7 +90,7 @@ class ConfigReader(Reader):
         is_unknown = isinstance(made, Unknown) or (isinstance(made, Num) and made.value is None)
         if not is_unknown or len(node.args) != 1 or node.keywords:
             return made
-        key = self.value(node.args[0], scope)
+        key = self.again(node.args[0], scope)
         found = self.from_data(key, node) if isinstance(key, str) and key.isidentifier() else None
         if found is None:
             return made
@@ -152,7 +181,7 @@ class ConfigReader(Reader):
         made = super().of_IfExp(node, scope)
         if not isinstance(made, Unknown) or self.truth(node.test, scope) is not None:
             return made
-        ways = [items_of(self.value(each, scope)) for each in (node.body, node.orelse)]
+        ways = [items_of(self.again(each, scope)) for each in (node.body, node.orelse)]
         known = [plain(Seq(way)) if way is not None else None for way in ways]
         if None in known:
             return made
@@ -188,29 +217,17 @@ class Configs:
             self.left.append("configs: @autotune has none; write the values of its params")
             return
         # Names that the list is made of: statements that were not followed matter if they give these a value.
-        used = self.names_behind(node)
+        used = reader.names_behind(node)
         value = reader.value(node, reader.scope)
-        passed_over = [text for _, names, text in reader.passed_over if names & used]
+        passed_over = [(line, text) for line, names, text in reader.passed_over if names & used]
         for item in self.items(value, node):
             self.read(item, node)
         for text, lines in self.strange.values():
             self.left.append(f"configs: line{'s' if len(set(lines)) > 1 else ''} {', '.join(map(str, dict.fromkeys(lines)))}: {text}")
-        self.left += [f"configs: {text}" for text in passed_over]
+        self.left += [f"configs: {text}" for line, text in passed_over
+                      if not (text.startswith("for ") and any(f"configs: line {line}: " in told for told in self.left))]
         self.notes += list(dict.fromkeys(reader.unions))
         self.settle()
-
-    def names_behind(self, node):
-        """The names in an expression, and in the functions and statements of the script that those name."""
-        found, waiting = set(), [node]
-        bodies = {inner.name: inner for inner in self.reader.tree.body if isinstance(inner, (ast.FunctionDef, ast.ClassDef))}
-        values = {target.id: inner.value for inner in self.reader.tree.body if isinstance(inner, ast.Assign)
-                  for target in inner.targets if isinstance(target, ast.Name)}
-        while waiting:
-            for inner in ast.walk(waiting.pop()):
-                if isinstance(inner, ast.Name) and inner.id not in found:
-                    found.add(inner.id)
-                    waiting += [known[inner.id] for known in (bodies, values) if inner.id in known]
-        return found | ({""} if found & set(bodies) else set())
 
     def items(self, value, node):
         known = items_of(value)

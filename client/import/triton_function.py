@@ -2,6 +2,7 @@
 """The Triton half of a script: its @triton.jit functions as a source of their own, the one that is
 tuned, and which of its pointers are read and written."""
 import ast
+import functools
 import os
 import re
 import textwrap
@@ -116,6 +117,7 @@ class Function:
         return {name: "INOUT" if name in read & written else "OUTPUT" if name in written else "INPUT"
                 for name in self.arguments}
 
+    @functools.cached_property
     def pointers(self):
         """Arguments that are the base of an address, as far as the text shows it: `x + offsets`, or `x` alone."""
         found = set()
@@ -141,16 +143,21 @@ class Function:
             return
         seen.add(node.id)
         found.add(node.id)
+        for value in self.assigned.get(node.id, ()):
+            self.find_base(value, found, seen)
+
+    @functools.cached_property
+    def assigned(self):
+        """Of each name: the expressions that it is given."""
+        found = {}
         for inner in ast.walk(self.node):
             if isinstance(inner, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and inner.value is not None:
-                targets = inner.targets if isinstance(inner, ast.Assign) else [inner.target]
-                for target in targets:
-                    if isinstance(target, ast.Name) and target.id == node.id:
-                        self.find_base(inner.value, found, seen)
-                    elif isinstance(target, ast.Tuple) and isinstance(inner.value, ast.Tuple):
-                        for one, value in zip(target.elts, inner.value.elts):
-                            if getattr(one, "id", "") == node.id:
-                                self.find_base(value, found, seen)
+                for target in inner.targets if isinstance(inner, ast.Assign) else [inner.target]:
+                    pairs = zip(target.elts, inner.value.elts) if isinstance(target, ast.Tuple) and isinstance(
+                        inner.value, ast.Tuple) else [(target, inner.value)]
+                    for one, value in pairs:
+                        found.setdefault(getattr(one, "id", ""), []).append(value)
+        return found
 
     def indices(self):
         """Arguments whose elements are part of an address: what they hold are whole numbers within bounds."""

@@ -4,33 +4,89 @@ numbers that know their expressions. Branches that the script does not decide ar
 different is a condition in an expression, or unknown, with its line. None of the script is run."""
 import ast
 
-from restriction import wrapped
-from script_modules import import_handlers, modules_of
-from triton_expressions import STEPS_MAX, Expressions, Leave, Raised, TooLong, launches
+from script_calls import KEEPING
+from script_modules import IMPORT_ERRORS, import_handlers, modules_of
+from script_values import Array, DType, Function, Map, Num, Scalar, Seq
+from script_values import Module as ScriptModule
+from triton_expressions import ITEMS_MAX, STEPS_MAX, Expressions, launches
 from triton_function import last_name, make_of_device
-from triton_tensors import TENSOR_ATTRIBUTES, unknown, whole
-from triton_values import (NONE, Axes, Code, Config, Items, Meta, Module, Places, Shape, Table, Tensor, Type, Unknown,
-                           text_of_types)
+from triton_state import (Decided, Leave, Names, Raised, State, TooLong, Turned, Undecided, Way, Ways, as_it_is, is_fact,
+                          unknown)
+from triton_tensors import TENSOR_ATTRIBUTES, whole
+from triton_values import NONE, Axes, Code, Config, Items, Meta, Module, Places, Shape, Table, Tensor, Type, Unknown, key_of
+
+CATCHING = {"suppress", "raises"}  # context managers that drop exceptions; those of a script may
+TURNS_MAX = 256  # of a `while`
+
+class ModuleNames(Names):
+    """The names of a module of the script, as a Host has them, made when they are asked for. `known`: those of all modules,
+    by their scopes."""
+
+    def __init__(self, scope, known, reader):
+        super().__init__()
+        self.scope, self.known, self.reader = scope, known, reader
+        known[id(scope)] = self
+
+    def find(self, name):
+        if name not in self.held and name in self.scope:
+            line = self.reader.guessed(name, self.scope)
+            is_unstable = name in self.scope.module().unstable and not isinstance(self.scope[name], ScriptModule)
+            self.held[name] = Unknown(f"'{name}', which functions of its module change") if is_unstable else Unknown(
+                f"'{name}', which line {line} may change", line) if line else self.converted(self.scope[name])
+        return self if name in self.held else None
+
+    def converted(self, value):
+        if isinstance(value, (Seq, Map)) and value.doubt:
+            return Unknown(value.doubt)
+        if isinstance(value, Num):
+            return NONE if value.value is None else repr(value.value)
+        if isinstance(value, str):
+            return repr(str(value))
+        if isinstance(value, Seq):
+            return Items([self.converted(item) for item in value.items], is_list=True)
+        if isinstance(value, Map):
+            return Table({key if isinstance(key, str) else f"({key!r})": self.converted(item) for key, item in value.items.items()})
+        if isinstance(value, Function) and not value.bound:
+            names = self.known.get(id(value.scope)) or ModuleNames(value.scope, self.known, self.reader)
+            return Code(value.node, names, {name: self.converted(item) for name, item in (value.defaults or {}).items()})
+        if isinstance(value, ScriptModule):
+            return Module(value.name)
+        if isinstance(value, DType):
+            return Type(repr(value.name))
+        if isinstance(value, (Array, Scalar)):
+            return Unknown("an array of the module")
+        return Unknown(getattr(value, "why", "a value of the module"), getattr(value, "line", 0))
 
 
-class Host(Expressions):
-    """Walks one function of the script. `modules`: names of the script's module: functions, numbers, classes.
-    `unsure_import`: finds the statement of a `try` that may fail."""
+class Launched:
+    """kernel[grid](...): `given`: {parameter: value}; `strange`: what of it was not understood; `facts`: what held then."""
 
-    def __init__(self, function, node, modules, unsure_import, has_defaults=True):
-        self.function, self.node, self.modules, self.unsure_import = function, node, modules, unsure_import
+    def __init__(self, call, given, strange, grid, facts, is_looped):
+        self.call, self.given, self.strange, self.grid, self.facts, self.is_looped = call, given, strange, grid, facts, is_looped
+
+
+class Host(Ways, Expressions):
+    """Walks one function of the script. `reader`: of its module; `configured`: names that a config gives; `heuristics`: gives
+    what @triton.heuristics decide for the values of a launch."""
+
+    def __init__(self, function, node, reader, configured, has_defaults=True):
+        self.function, self.node, self.reader, self.configured = function, node, reader, configured
         self.has_defaults = has_defaults  # parameters have them, as if the caller did not give these
-        self.places = Places()
-        self.launches, self.notes = [], []
+        self.state = State()
+        self.places = Places(self.state)
+        self.launches, self.notes, self.unread = [], [], []
         self.bools, self.integers = {}, {}
         self.met = []  # what was not known, in order: a cause for what is made of it
+        self.escaping = []  # lists, dicts and functions in the expression that is walked
         self.assumed = set()  # names of tensors whose type the caller chooses
         self.steps = self.depth = 0
-        names = {}
+        self.is_lost_loop = False  # a loop of which one turn is walked as if it were any
+        self.module = ModuleNames(reader.scope, {}, reader)
+        names = Names(self.module)
         self.parameters(node, names)
         try:
             self.block(node.body, names)
-        except (Leave, Raised, TooLong):
+        except (Way, TooLong):
             pass
 
     # The function's own parameters.
@@ -43,15 +99,15 @@ class Host(Expressions):
         for argument in [*plain, *arguments.kwonlyargs]:
             name = argument.arg
             if name in defaults and self.has_defaults:
-                names[name] = self.value(defaults[name], {})
-                if isinstance(names[name], Unknown):
-                    names[name] = self.parameter(argument, node)
+                names.held[name] = self.value(defaults[name], self.module)
+                if isinstance(names.held[name], Unknown):
+                    names.held[name] = self.parameter(argument, node)
             else:
-                names[name] = self.parameter(argument, node)
+                names.held[name] = self.parameter(argument, node)
         if arguments.kwarg is not None:
-            names[arguments.kwarg.arg] = Table({})
+            names.held[arguments.kwarg.arg] = Table({})
         if arguments.vararg is not None:
-            names[arguments.vararg.arg] = Unknown(f"*{arguments.vararg.arg}", node.lineno)
+            names.held[arguments.vararg.arg] = Unknown(f"*{arguments.vararg.arg}", node.lineno)
 
     def parameter(self, argument, node):
         """A required one: a tensor, a number of a dim, or unknown."""
@@ -101,86 +157,36 @@ class Host(Expressions):
                     getattr(a, "id", "") == name for a in inner.args):
                 return True
         bound = self.bound_to(name, node)
-        return bool(bound) and not any(to in self.function.pointers() for to in bound) and not any(
+        return bool(bound) and not any(to in self.function.pointers for to in bound) and not any(
             to in self.function.constants for to in bound)
 
     def is_pointer(self, name, node):
-        return any(to in self.function.pointers() for to in self.bound_to(name, node))
+        return any(to in self.function.pointers for to in self.bound_to(name, node))
 
     # Statements.
 
     def block(self, body, names):
-        for index, node in enumerate(body):
+        for node in body:
             self.steps += 1
             if self.steps > STEPS_MAX:
                 raise TooLong
-            at = self.unsure_import(node) if isinstance(node, (ast.Try, ast.With)) else None
-            if at is not None:  # a branch that the script does not decide
-                self.block([*node.body[:at], either_way(node, at), *getattr(node, "finalbody", ()), *body[index + 1:]], names)
-                return
-            if isinstance(node, ast.If):
-                self.branch(node, body[index + 1:], names)
-                return
-            method = getattr(self, "do_" + type(node).__name__, None)
-            if method is not None:
-                method(node, names)
+            held = len(self.escaping)
+            getattr(self, "do_" + type(node).__name__, self.not_followed)(node, names)
+            del self.escaping[held:]
 
-    def branch(self, node, rest, names):
+    def do_If(self, node, names):
         test = self.condition(node.test, names)
-        if test in ("True", "False"):
-            self.learn(node.test, names, test == "True")
-            self.block((node.body if test == "True" else node.orelse) + rest, names)
-            return
-        ways = []
-        for body, holds in ((node.body, True), (node.orelse, False)):
-            inner = dict(names)
-            before = len(self.launches)
-            try:
-                self.learn(node.test, inner, holds)
-                self.block(body, inner)
-                ways.append((inner, None, before))
-            except Leave as left:
-                ways.append((inner, left, before))
-            except Raised:
-                ways.append(None)
-        going = [way for way in ways if way is not None and way[1] is None]
-        if not going:
-            left = [way for way in ways if way is not None]
-            if len(left) == 2:
-                raise Leave(self.merged(test, left[0][1].value, left[1][1].value, node))
-            raise left[0][1] if left else Raised()
-        if len(going) == 2:
-            for name in {*going[0][0], *going[1][0]}:
-                one, other = going[0][0].get(name), going[1][0].get(name)
-                names[name] = self.merged(test, one, other, node)
-                if isinstance(names[name], Unknown):
-                    names[name].is_named = True
-        else:
-            if ways[0] is None or ways[1] is None:  # the other way raises: what it asks holds from here on
-                self.learn(node.test, going[0][0], ways[0] is not None)
-            names.clear()
-            names.update(going[0][0])
-        self.block(rest, names)
 
-    def merged(self, test, one, other, node):
-        """What a name is behind a branch that the script does not decide."""
-        if one is other or same_value(one, other):
-            return one
-        if isinstance(test, str) and isinstance(one, str) and isinstance(other, str):
-            return f"{wrapped(one)} if {wrapped(test)} else {wrapped(other)}"
-        if isinstance(test, str) and isinstance(one, Type) and isinstance(other, Type):
-            return Type(text_of_types(one.text, other.text, wrapped(test)))
-        if isinstance(one, Tensor) and isinstance(other, Tensor) and one.axes.shape is not None and \
-                one.axes.shape == other.axes.shape and one.dtype == other.dtype and one.strides == other.strides:
-            return one
-        if isinstance(one, Items) and isinstance(other, Items) and len(one.items) == len(other.items):
-            return Items([self.merged(test, a, b, node) for a, b in zip(one.items, other.items)])
-        if one is None or other is None:
-            return one if other is None else other  # the way that has no such name does not use it
-        # A tensor that is put into shape where need be is the same to a kernel.
-        if isinstance(one, Tensor) and isinstance(other, Tensor) and one.axes is other.axes and one.strides == other.strides:
-            return one
-        return unknown(f"'if {ast.unparse(node.test)[:60]}' decides it", node)
+        def way(body, holds):
+            self.learn(node.test, names, holds)
+            self.block(body, names)
+        if test in ("True", "False"):
+            way(node.body if test == "True" else node.orelse, test == "True")
+        else:
+            self.fork(test, lambda: way(node.body, True), lambda: way(node.orelse, False), node, names)
+
+    def do_Pass(self, node, names):
+        pass
 
     def do_Assign(self, node, names):
         value = self.value(node.value, names)
@@ -192,14 +198,27 @@ class Host(Expressions):
             self.assign(node.target, self.value(node.value, names), names)
 
     def do_AugAssign(self, node, names):
+        held = self.value(node.target, names) if isinstance(node.target, ast.Name) else None
+        if isinstance(held, Tensor):  # in place
+            self.value(node.value, names)
+            return
         binary = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
-        self.assign(node.target, self.value(binary, names), names)
+        made = self.value(binary, names)
+        if isinstance(held, (Items, Table)):  # other names of a list see it, too
+            self.lose_value(held, unknown(f"'{self.shown(node)}'", node))
+        self.assign(node.target, made, names)
 
     def do_Expr(self, node, names):
         self.value(node.value, names)
 
     def do_FunctionDef(self, node, names):
-        names[node.name] = Code(node, names)
+        made = self.code(node, names)
+        for decorator in node.decorator_list[::-1]:
+            if last_name(decorator) not in KEEPING:
+                known = self.value(decorator, names)
+                made = (self.call(known, [made], {}, node) if isinstance(known, Code) else None) or unknown(
+                    f"'@{self.shown(decorator)}'", decorator)
+        self.bind(node.name, made, names)
 
     def do_Return(self, node, names):
         raise Leave(self.value(node.value, names) if node.value is not None else NONE)
@@ -207,30 +226,152 @@ class Host(Expressions):
     def do_Raise(self, node, names):
         raise Raised
 
-    def do_With(self, node, names):
-        for item in node.items:
-            self.value(item.context_expr, names)
-        self.block(node.body, names)
+    def do_Break(self, node, names):
+        raise Turned(True)
 
-    def do_Try(self, node, names):
-        self.block(node.body, names)
-        self.block([*node.orelse, *node.finalbody], names)
+    def do_Continue(self, node, names):
+        raise Turned(False)
 
-    def do_For(self, node, names):
-        items = self.value(node.iter, names)
-        for item in items.items if isinstance(items, Items) and len(items.items) <= 64 else [
-                unknown(f"a loop over '{self.shown(node.iter)}'", node)]:
-            self.assign(node.target, item, names)
-            self.block(node.body, names)
+    def do_Import(self, node, names):
+        for alias in node.names:
+            full = f"{node.module or ''}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+            name = alias.asname or (alias.name if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0])
+            self.bind(name, Module(full if not getattr(node, "level", 0) else "." + full), names)
 
-    def do_While(self, node, names):
-        self.block(node.body, names)
-
-    def do_Assert(self, node, names):
-        self.learn(node.test, names, True)
+    do_ImportFrom = do_Import
 
     def do_Global(self, node, names):
-        pass
+        for name in node.names:
+            place = names.around.find(name) if isinstance(node, ast.Nonlocal) else names.module()
+            names.outside[name] = place or names.module()
+
+    do_Nonlocal = do_Global
+
+    def do_Delete(self, node, names):
+        for target in node.targets:
+            container = self.value(target.value, names) if isinstance(target, ast.Subscript) else None
+            key = key_of(self.value(target.slice, names)) if isinstance(target, ast.Subscript) else None
+            if isinstance(container, Table) and key in container.items:
+                self.state.put(container, "items", {name: value for name, value in container.items.items() if name != key})
+            else:
+                self.lose(target, names, unknown(f"'{self.shown(node)}'", node))
+
+    def do_With(self, node, names):
+        is_catching = False
+        for item in node.items:
+            self.value(item.context_expr, names)
+            maker = getattr(item.context_expr, "func", item.context_expr)
+            known = self.value(maker.value if isinstance(maker, ast.Attribute) else maker, names)
+            is_catching |= not isinstance(known, Module) or last_name(maker) in CATCHING
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, unknown(f"'{self.shown(item.context_expr)}'", node), names)
+        if is_catching:
+            self.do_Try(node, names)
+        else:
+            self.block(node.body, names)
+        for item in node.items:
+            self.lose(item.context_expr, names, unknown(f"'{self.shown(item.context_expr)}'", node))
+
+    def do_Try(self, node, names):
+        """The body, or as much of it as ran and a handler. A module that is surely there is imported."""
+        at = self.reader.unsure_import(node)
+        test, handlers = None, getattr(node, "handlers", [ast.ExceptHandler(None, None, [])])
+        if at is None:
+            handlers = [one for one in handlers if last_name(one.type) not in IMPORT_ERRORS]
+        else:
+            test = f"{modules_of(node.body[at])[0][0]} is there"
+            handlers = [one for one in handlers if one in import_handlers(node)] or handlers
+        decided = Decided(f"if {test}" if test else "try", node.lineno)
+        why = unknown(f"'{decided.title}' decides it", node)
+
+        def handled(rest):
+            if len(rest) > 1:
+                self.fork(None, lambda: handled(rest[:1]), lambda: handled(rest[1:]), decided, names)
+            elif rest:
+                if rest[0].name is not None:
+                    self.bind(rest[0].name, why, names)
+                self.block(rest[0].body, names)
+
+        def failed():
+            for statement in node.body[at or 0:]:
+                self.lose(statement, names, why)
+            handled(handlers)
+        self.block(node.body[:at or 0], names)
+        rest = [*node.body[at or 0:], *getattr(node, "orelse", ())]
+        ends = None
+        try:
+            if handlers:
+                self.fork(None, lambda: self.block(rest, names), failed, decided, names)
+            else:
+                self.block(rest, names)
+        except (Way, Undecided) as end:
+            ends = end
+        self.block(getattr(node, "finalbody", ()), names)
+        if ends is not None:
+            raise ends
+
+    def do_For(self, node, names):
+        items, mark = self.value(node.iter, names), len(self.state.log)
+        held = items.items if isinstance(items, Items) else None
+        if held is not None and len(held) <= ITEMS_MAX:
+            try:
+                for item in held:
+                    self.assign(node.target, item, names)
+                    if self.turn(node.body, names):
+                        return
+                if items.items is held and not items.lost:
+                    self.block(node.orelse, names)
+                    return
+            except Undecided:
+                pass
+            self.state.back(mark)
+        self.any_turn(node, names, lambda: self.assign(node.target, unknown(f"a loop over '{self.shown(node.iter)}'", node), names))
+
+    def do_While(self, node, names):
+        mark = len(self.state.log)
+        try:
+            for _ in range(TURNS_MAX):
+                test = self.condition(node.test, names)
+                if test == "False":
+                    self.block(node.orelse, names)
+                    return
+                if test != "True":
+                    break
+                if self.turn(node.body, names):
+                    return
+        except Undecided:
+            pass
+        self.state.back(mark)
+        self.any_turn(node, names, lambda: None)
+
+    def turn(self, body, names):
+        """Whether the loop ends with this turn."""
+        try:
+            self.block(body, names)
+        except Turned as end:
+            return end.is_break
+        return False
+
+    def any_turn(self, node, names, begin):
+        """A loop whose turns are not known: one is walked for the launches in it, from what any turn may have left."""
+        why = unknown(f"'{self.title(node)}'", node)
+        is_lost_loop, self.is_lost_loop = self.is_lost_loop, True
+
+        def walk():
+            begin()
+            self.turn(node.body, names)
+        try:
+            self.lose(node, names, why)
+            self.fork(None, walk, lambda: None, node, names)
+            self.lose(node, names, why)
+        finally:
+            self.is_lost_loop = is_lost_loop
+        if node.orelse:
+            self.fork(None, lambda: self.block(node.orelse, names), lambda: None, node, names)
+
+    def do_Assert(self, node, names):
+        self.value(node.test, names)
+        self.learn(node.test, names, True)
 
     def assign(self, target, value, names):
         if isinstance(target, ast.Name):
@@ -238,9 +379,32 @@ class Host(Expressions):
                 self.places.call(value, target.id)
             elif isinstance(value, Unknown):
                 value.is_named = True
-            names[target.id] = value
+            self.bind(target.id, value, names)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target, value, names)
+        else:
+            self.store(target, value, names)
+
+    def store(self, target, value, names):
+        """A part of a list, dict or object."""
+        container = self.value(target.value, names)
+        key = self.value(target.slice, names) if isinstance(target, ast.Subscript) else None
+        why = unknown(f"'{self.shown(target)} = ...'", target)
+        number, made = whole(key), None
+        if isinstance(container, Tensor):
+            if isinstance(target, ast.Attribute):  # .data
+                self.state.put(container, "lost", why)
+            return
+        if isinstance(container, Table) and key_of(key) is not None:
+            made = {**container.items, key_of(key): value}
+        elif isinstance(container, Items) and number is not None and -len(container.items) <= number < len(container.items):
+            made = list(container.items)
+            made[number] = value
+        if made is not None:
+            self.state.put(container, "items", made)
+            return
+        self.lose_value(container, why)
+        self.lose_value(value, why)
 
     def unpack(self, target, value, names):
         stars = any(isinstance(inner, ast.Starred) for inner in target.elts)
@@ -272,12 +436,17 @@ class Host(Expressions):
     # Conclusions from conditions.
 
     def learn(self, node, names, holds):
-        """An assert, or a branch that is gone: which axes are the same, how many there are."""
+        """An assert, or a branch that is gone: which axes are the same, how many there are. Nothing else changes."""
+        mark = len(self.state.log)
+        self.conclude(node, names, holds)
+        self.state.again({at: cell for at, cell in self.state.back(mark).items() if is_fact(cell[0])})
+
+    def conclude(self, node, names, holds):
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            self.learn(node.operand, names, not holds)
+            self.conclude(node.operand, names, not holds)
         elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) == holds:
             for each in node.values:
-                self.learn(each, names, holds)
+                self.conclude(each, names, holds)
         elif isinstance(node, ast.Compare):
             left = node.left
             for op, right in zip(node.ops, node.comparators):
@@ -309,22 +478,6 @@ class Host(Expressions):
         if isinstance(left, Shape) and isinstance(right, Shape) and left.is_whole() and right.is_whole():
             self.together(left.axes, right.axes)
 
-    def together(self, one, other):
-        """Two tensors of one shape, whose axes are not known yet."""
-        for index, text in other.seen.items():
-            if index in one.seen:
-                self.places.same(one.seen[index], text)
-        one.seen.update({k: v for k, v in other.seen.items() if k not in one.seen})
-        other.seen = one.seen
-        one.twins = other.twins = {*getattr(one, "twins", {one}), *getattr(other, "twins", {other})}
-
-    def set_rank(self, axes, count):
-        done = super().set_rank(axes, count)
-        for twin in getattr(axes, "twins", ()):
-            if twin.shape is None and axes.shape is not None:
-                twin.shape = list(axes.shape)
-        return done
-
     def ranked(self, node, names):
         """The axes whose count `x.ndim`, `x.dim()` and `len(x.shape)` are."""
         if isinstance(node, ast.Attribute) and node.attr == "ndim":
@@ -338,8 +491,14 @@ class Host(Expressions):
         return base.axes if isinstance(base, Tensor) else None
 
     def condition(self, node, names):
-        """"True", "False", an expression; None: it is not known."""
+        held = len(self.escaping)
         value = self.value(node, names)
+        del self.escaping[held:]
+        return self.truth(value, node)
+
+    @staticmethod
+    def truth(value, node):
+        """"True", "False", an expression; None: it is not known."""
         if isinstance(value, (Unknown, Module)) and make_of_device(node) is not None:
             return str(make_of_device(node))
         if value is NONE:
@@ -349,81 +508,69 @@ class Host(Expressions):
         if isinstance(value, (Items, Table)):
             return "True" if value.items else "False"
         if not isinstance(value, str):
-            return None
+            return getattr(value, "truth", None)
         try:
             return "True" if ast.literal_eval(value) else "False"
         except (ValueError, SyntaxError):
             return value
 
-    # Conclusions from the launch.
+    # Launches.
 
-    def bind(self, launched):
-        """{parameter of the kernel: value}, and what of it was not understood."""
-        self.given, self.strange = {}, []
-        names = launched.names
-        for index, node in enumerate(launched.call.args):
-            if isinstance(node, ast.Starred):
-                items = self.value(node.value, names)
-                if not isinstance(items, Items):
-                    self.strange.append(f"'{self.shown(node)}'")
-                    break
-                order = self.function.order[len(self.given):]
-                self.given.update(zip(order, items.items))
-            elif len(self.given) < len(self.function.order):
-                self.given[self.function.order[len(self.given)]] = self.value(node, names)
-        for keyword in launched.call.keywords:
+    def launch(self, node, names):
+        """Takes down what a launch is given as it is now, and what its grid is then."""
+        grid = self.value(node.func.slice, names)
+        self.given, strange = {}, []
+        for argument in node.args:
+            value = self.value(argument.value if isinstance(argument, ast.Starred) else argument, names)
+            if isinstance(argument, ast.Starred) and not isinstance(value, Items):
+                strange.append(f"'{self.shown(argument)}'")
+                break
+            order = self.function.order[len(self.given):]
+            self.given.update(zip(order, value.items if isinstance(argument, ast.Starred) else [value]))
+        for keyword in node.keywords:
             value = self.value(keyword.value, names)
             if keyword.arg is not None:
                 self.given[keyword.arg] = value
             elif isinstance(value, Table):
                 self.given.update(value.items)
             else:
-                self.strange.append(f"'**{self.shown(keyword.value)}'")
-        return self.given
+                strange.append(f"'**{self.shown(keyword.value)}'")
+        self.config_names = {*self.configured, *(name for name in self.function.constants if name not in self.given)}
+        heuristics = self.function.decorator("heuristics")
+        if heuristics is not None:
+            self.given.update(self.heuristics(heuristics))
+        if isinstance(grid, Code):
+            grid = self.call(grid, [Meta()], {}, node)
+        grid = Items([grid]) if isinstance(grid, str) else getattr(grid, "lost", None) or grid
+        if not isinstance(grid, Items):
+            grid = unknown(f"'{self.shown(node.func.slice)}'", node)
+        given = {name: as_it_is(value) for name, value in self.given.items()}
+        self.launches.append(Launched(node, given, strange, as_it_is(grid), self.state.facts(),
+                                      self.is_lost_loop or node in [one.call for one in self.launches]))
+        return NONE
 
-    def of_meta(self, key, node):
-        if key in self.config_names:
-            return key
-        return self.bound_value(key, node)
+    def of_meta(self, base, key, node):
+        """META["x"] in a grid, args["x"] in heuristics."""
+        key = key_of(key)
+        return key if key in self.config_names else self.given.get(key)
 
-    def bound_value(self, key, node):
-        if key in self.config_names:
-            return key
-        return self.given.get(key) if key in self.given else None
-
-    def heuristics(self, node, otherwise):
-        """{constexpr: value}, where args["x"] is what the launch gives. `otherwise`: reads them where the walk of the host
-        does not."""
+    def heuristics(self, node):
+        """{constexpr: value}, where args["x"] is what the launch gives. What the walk of the host does not know, the reader
+        of configs may find, which a library keeps under a name."""
         values = node.args[0] if node.args else node.keywords[0].value
-        made = self.value(values, {})
-        made = made if isinstance(made, Table) else otherwise(values)
+        made = self.value(values, self.module)
         if not isinstance(made, Table):
-            return {"": unknown(f"'{self.shown(values)}'", node)}
-        return {key: self.call(code, [Config()], {}, node) if isinstance(code, Code) else
+            before, self.reader.asked = len(self.reader.unions), "heuristics"
+            try:
+                made = self.module.converted(self.reader.value(values, self.reader.scope))
+            finally:
+                self.reader.asked = "configs"
+            self.notes += self.reader.unions[before:]
+        if not isinstance(made, Table):
+            self.unread = [f"heuristics: '{self.shown(values)}' was not understood (line {node.lineno})"]
+            return {}
+        return {key: (self.call(code, [Config()], {}, node) if isinstance(code, Code) else None) or
                 unknown(f"'{key}' of the heuristics", node) for key, code in made.items.items()}
-
-    def grid(self, launched):
-        """Values, or one Unknown."""
-        node = launched.call.func.slice
-        value = self.value(node, launched.names)
-        if isinstance(value, Code):
-            value = self.call(value, [Meta()], {}, node)
-        if isinstance(value, str):
-            value = Items([value])
-        return value if isinstance(value, Items) else unknown(f"'{self.shown(node)}'", node)
-
-
-def either_way(node, at):
-    """A `try` whose statement `at` may fail, as a branch."""
-    handlers = import_handlers(node)
-    test = ast.Name(f"{modules_of(node.body[at])[0][0]} is there", ast.Load())
-    body = [*node.body[at:], *getattr(node, "orelse", ())]
-    return ast.copy_location(ast.If(test, body, handlers[0].body), node)
-
-
-def same_value(one, other):
-    kinds = (str, Type, Items, Table, Unknown)
-    return isinstance(one, kinds) and type(one) is type(other) and one == other
 
 
 def hosts(tree, kernel):

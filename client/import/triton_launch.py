@@ -2,12 +2,10 @@
 """A launch, as it was met in a walk of its function, as args, defines and a grid of a spec."""
 import re
 
-from script_values import Array, DType, Function, Map, Num, Scalar, Seq
-from script_values import Module as ScriptModule
 import triton_run
 from spec_text import RESERVED, TO_WRITE, quoted
 from triton_tensors import OWN_STRIDES
-from triton_values import NONE, PLACE, Code, Items, Module, Table, Tensor, Type, Unknown, factor, product
+from triton_values import NONE, PLACE, Items, Tensor, Type, Unknown, factor, product
 
 NAME = r"(?<![\w.'])[A-Za-z_]\w*"  # in an expression
 
@@ -18,52 +16,11 @@ def understood(why):
     return why if why.endswith("decides it") or OWN_STRIDES in why else why + " was not understood"
 
 
-class ModuleNames(dict):
-    """Values of the script's module, as a Host has them, made when they are asked for."""
-
-    def __init__(self, scope):
-        super().__init__()
-        self.scope = scope
-
-    def __contains__(self, name):
-        return name in self.scope
-
-    def __getitem__(self, name):
-        return lambda host: converted(self.scope[name])
-
-
-def converted(value):
-    if isinstance(value, Num):
-        return NONE if value.value is None else repr(value.value)
-    if isinstance(value, str):
-        return repr(str(value))
-    if isinstance(value, Seq):
-        return Items([converted(item) for item in value.items])
-    if isinstance(value, Map):
-        return Table({str(key): converted(item) for key, item in value.items.items()})
-    if isinstance(value, Function):
-        return Code(value.node, FromModule(value.scope))
-    if isinstance(value, ScriptModule):
-        return Module(value.name)
-    if isinstance(value, DType):
-        return Type(repr(value.name))
-    if isinstance(value, (Array, Scalar)):
-        return Unknown("an array of the module")
-    return Unknown(getattr(value, "why", "a value of the module"), getattr(value, "line", 0))
-
-
-class FromModule(dict):
-    """Names round a function: those of its module."""
-
-    def __init__(self, scope):
-        super().__init__({"(module)": ModuleNames(scope)})
-
-
 class Launch:
     def __init__(self, made, host, launched, real=None):
         self.values, self.function, self.blocks = made.values, made.function, made.blocks
         self.zeroed, self.restored = made.zeroed, made.restored
-        self.configured, self.reader = bool(made.configs), made.reader
+        self.configured = bool(made.configs)
         self.host, self.launched = host, launched
         self.left, self.notes = [], list(host.notes)
         self.asked = []  # what a call with examples settles
@@ -73,8 +30,8 @@ class Launch:
         self.causes = {}  # (what was not understood, line): parts that need it
         self.real, self.types_first, self.assumed = real, [], []
         self.line = launched.call.lineno
-        bound = host.bind(launched)  # a config gives what the launch does not
-        host.config_names = {*self.values, *(name for name in self.function.constants if name not in bound)}
+        host.state.back(0)
+        host.state.again(launched.facts)
         self.read()
 
     def leave(self, text, line=0):
@@ -104,23 +61,17 @@ class Launch:
 
     def read(self):
         host = self.host
-        bound = host.bind(self.launched)
+        bound, strange = self.launched.given, self.launched.strange
         roles, self.indices = self.function.roles(), self.function.indices()
-        heuristics = self.function.decorator("heuristics")
-        if heuristics is not None:
-            for name, value in host.heuristics(heuristics, self.read_heuristics).items():
-                if name:
-                    bound[name] = value
-                else:
-                    self.unread = [f"heuristics: {value.why} was not understood (line {value.line})"]
-        self.unread += [f"launch: {what} was not understood, so which arguments it gives is not known" for what in host.strange]
+        self.unread = [*host.unread, *(f"launch: {what} was not understood, so which arguments it gives is not known"
+                                       for what in strange)]
         extents = self.read_grid()
         for name in self.function.arguments:
             if name in self.values:
                 continue
             if name in bound:
                 self.arg(name, bound[name], roles[name])
-            elif name not in self.function.defaults and not host.strange:
+            elif name not in self.function.defaults and not strange:
                 self.leave(f"arg {name}: the launch does not give it")
         self.constants(bound)
         self.tell_shapes()
@@ -131,20 +82,9 @@ class Launch:
         self.weight = len(self.left) + len(self.asked)
         self.tell_asked()
         if not any(role in arg for arg in self.args for role in ("INOUT", "OUTPUT")):
-            if self.real is None and host.strange:
+            if self.real is None and strange:
                 return
             self.leave("roles: no argument is seen to be written; one must be ROLE_OUTPUT")
-
-    def read_heuristics(self, node):
-        """As the reader of configs knows them, which finds what a library keeps under a name."""
-        reader, before = self.reader, len(self.reader.unions)
-        reader.asked = "heuristics"
-        try:
-            made = converted(reader.value(node, reader.scope))
-        finally:
-            reader.asked = "configs"
-        self.notes += reader.unions[before:]
-        return made
 
     def constants(self, bound):
         missing = []
@@ -187,7 +127,7 @@ class Launch:
             self.leave(f"arg {name}: a tuple is no arg of a spec")
         else:
             self.leave_for(f"arg {name}", value)
-            kind = "buffer" if name in self.function.pointers() else "scalar"
+            kind = "buffer" if name in self.function.pointers else "scalar"
             self.args.append((name, f'{kind} {{ dtype: "{TO_WRITE}" ' + (
                 f'shape: "{TO_WRITE}" role: ROLE_{role} }}' if kind == "buffer" else f'value: "{TO_WRITE}" }}'), []))
 
@@ -243,7 +183,6 @@ class Launch:
             descriptor = f" tensor_descriptor {{ block_shape: [{', '.join(f'${len(texts) + i}' for i in range(len(block)))}] }}"
             texts += block
         self.args.append((name, f"buffer {{ dtype: {quoted(dtype)} shape: [{spots}] role: ROLE_{role}{fill}{descriptor} }}", texts))
-        host.axes_seen = [*getattr(host, "axes_seen", []), memory]
 
     def shape(self, axes):
         """Expressions; None: how many axes it has is not known."""
@@ -256,15 +195,15 @@ class Launch:
             return None if inner is None else list(axes.shape)
         if axes.flat is not None and not axes.strides:
             return list(axes.flat)
-        if axes.count is not None and not axes.seen and not axes.strides:
+        if axes.count is not None and not axes.read and not axes.strides:
             return [axes.count]
-        if axes.count is not None and set(axes.seen) == {-1} and not axes.strides:  # all elements, and how long a row is
+        if axes.count is not None and axes.read == {-1} and not axes.strides:  # all elements, and how long a row is
             rows = host.places.axis(f"{axes.name}_rows")
             if host.places.same(axes.count, product([rows, axes.seen[-1]])):
-                axes.flat = [rows, axes.seen[-1]]
+                host.state.put(axes, "flat", [rows, axes.seen[-1]])
                 return list(axes.flat)
-        read = sorted(index for index in axes.seen if index >= 0)
-        if read and read == list(range(len(read))) and not any(index < 0 for index in axes.seen) and \
+        read = sorted(index for index in axes.read if index >= 0)
+        if read and read == list(range(len(read))) and not any(index < 0 for index in axes.read) and \
                 axes.strides <= set(read) and (not axes.strides or (len(read) > 1 and axes.strides == set(read))):
             # Each axis is read, and each stride or none: a tensor of so many axes is one that the function takes. A
             # stride alone says nothing of what is behind it.
@@ -309,7 +248,7 @@ class Launch:
         self.defines.append((name, text))
 
     def read_grid(self):
-        made = self.host.grid(self.launched)
+        made = self.launched.grid
         items = made.items if isinstance(made, Items) else [made]
         extents = []
         if len(items) > 3:
@@ -355,6 +294,7 @@ class Launch:
             triton_run.correct(self, self.real)
         given = {name: text for name, text in self.defines}
         self.grid = [self.without_defines(extent, given) for extent in self.grid]
+        self.shapes = [texts for _, template, texts in self.args if template.startswith("buffer")]
         for name, template, texts in self.args:
             for text in texts:
                 self.know(text, len(texts) if template.startswith("buffer") else 1)

@@ -11,8 +11,9 @@ import types
 
 import script_run
 import triton_symbols
-from script_reader import Reader, Unreadable
-from script_values import SPEC_TYPES, Num, plain
+from script_reader import Unreadable
+from script_values import SPEC_TYPES
+from spec_text import evaluated
 from triton_function import last_name
 
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64",
@@ -286,30 +287,6 @@ def configs_of(taken):
     return found
 
 
-def evaluated(text, values):
-    """What an expression gives for these values; None: it cannot be said."""
-    reader = Reader("script.py", "none")
-    scope = {name: value if isinstance(value, str) else Num(value) for name, value in values.items()}
-    scope["dtype_bytes"] = Num(0)
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
-    node = CeilDiv().visit(node)
-    return plain(reader.value(ast.fix_missing_locations(node), scope))
-
-
-class CeilDiv(ast.NodeTransformer):
-    """ceil_div(a, b) as Python has it."""
-
-    def visit_Call(self, node):
-        self.generic_visit(node)
-        if getattr(node.func, "id", "") == "ceil_div" and len(node.args) == 2:
-            down = ast.BinOp(ast.UnaryOp(ast.USub(), node.args[0]), ast.FloorDiv(), node.args[1])
-            return ast.copy_location(ast.UnaryOp(ast.USub(), down), node)
-        return node
-
-
 class Said:
     """Chooses between an expression that was read and the number that a run had, of which the expression must give each
     config's."""
@@ -317,7 +294,7 @@ class Said:
     def __init__(self, values, taken):
         configs = configs_of(taken) or [{}]
         self.scopes = [{**values, **config} for config in configs]
-        self.known = {}
+        self.known, self.pinned = {}, []  # numbers in the place of what was read
 
     def number(self, text, scope):
         names = tuple((name, scope[name]) for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)) if name in scope)
@@ -335,7 +312,10 @@ class Said:
         return repr(numbers[0]) if all(number == numbers[0] for number in numbers) else None
 
     def __call__(self, text, number):
-        return self.of_configs([text], [number] * len(self.scopes))
+        made = self.of_configs([text], [number] * len(self.scopes))
+        if text not in (None, made) and re.search(r"(?<!')\b[A-Za-z_]\w*", text):
+            self.pinned.append(made)
+        return made
 
 
 def correct(launch, taken):
@@ -376,6 +356,9 @@ def correct(launch, taken):
         else:
             add_tensor(launch, name, kind, read, roles, problem, said, taken.values[name])
     correct_grid(launch, taken.bound, said)
+    if said.pinned:
+        launch.notes.append(f"{', '.join(dict.fromkeys(said.pinned))}: numbers of this run, of which no expression was read that "
+                            "gives them; other sizes may have others")
     launch.dim_values = values
 
 

@@ -2,23 +2,25 @@
 """A script with a kernel in Triton as a spec and its source. Answers as kernel_tuner does."""
 import ast
 import itertools
+import math
 import os
 import re
 
 import triton_run
 from restriction import table
 from script_reader import Unreadable
-from spec_text import RESERVED, TO_WRITE, literal, marks, quoted
+from spec_text import MARKS_HERE, RESERVED, TO_WRITE, evaluated, literal, quoted
 from triton_configs import DEFAULTS, ConfigReader, Configs
 from triton_function import TritonSource
 from triton_host import Host, callers, hosts
-from triton_launch import Launch, ModuleNames
+from triton_launch import Launch
 
 TYPES = ("f16", "bf16", "f32")
 EXPRESSION_MAX = 4096
 NAME = r"(?<![\w.'])[A-Za-z_]\w*"  # in an expression
 # Sizes of a dim that the script does not determine: of a single axis, and of several.
 ONE_DIM, SEVERAL_DIMS = 1 << 24, 4096
+ELEMENTS_MAX = 1 << 27  # of all buffers: 1 GiB at most, with 8 bytes each
 CANDIDATES_MAX = 12
 
 
@@ -118,7 +120,7 @@ class Import:
     def read_launch(self):
         """Of the functions that lead to the launch, the one that says most."""
         nodes = hosts(self.source.tree, self.function.name)
-        self.args, self.defines, self.grid, self.types = [], [], [TO_WRITE], []
+        self.args, self.defines, self.grid, self.types, self.shapes = [], [], [TO_WRITE], [], []
         if not nodes:
             self.left.append(f"args, launch: nothing in the script launches {self.function.name}[grid](...)")
             return
@@ -128,10 +130,9 @@ class Import:
             level = [node for node in callers(self.source.tree, level) if node not in tried]
             tried += level
         for node in tried[:CANDIDATES_MAX]:
-            modules = ModuleNames(self.reader.scope)
-            host = Host(self.function, node, modules, self.reader.unsure_import)
+            host = Host(self.function, node, self.reader, self.values)
             if not host.launches:  # what is the default may lead elsewhere
-                host = Host(self.function, node, modules, self.reader.unsure_import, has_defaults=False)
+                host = Host(self.function, node, self.reader, self.values, has_defaults=False)
             for launched in host.launches[:4]:
                 made = Launch(self, host, launched, self.real)
                 if best is None or made.weight < best.weight:
@@ -140,11 +141,16 @@ class Import:
             self.left.append(f"args, launch: {self.function.name}[grid](...) is not reached in {nodes[0].name}, line "
                              f"{nodes[0].lineno}")
             return
+        lines = dict.fromkeys(one.call.lineno for one in best.host.launches)
+        if len(lines) > 1 or any(one.is_looped for one in best.host.launches):
+            self.notes.append(f"launched {'in a loop' if len(lines) == 1 else 'on lines ' + ', '.join(map(str, lines))}; read: line "
+                              f"{best.line}" + (", its first turn" if len(lines) == 1 and not best.launched.is_looped else ""))
         if len(nodes) > 1:
             self.notes.append(f"launched in {len(nodes)} functions; read: {best.host.node.name}")
         self.left += best.left
         self.notes += best.notes
         self.args, self.defines, self.grid, self.types, self.dims = best.args, best.defines, best.grid, best.types, best.dims
+        self.shapes = best.shapes
         self.bools, self.integers, self.types_first = best.host.bools, best.dim_values, best.types_first
 
     def safe(self, text):
@@ -155,6 +161,23 @@ class Import:
         return name in self.dims and (name in RESERVED or name in self.values)
 
     # The spec.
+
+    def defaults(self):
+        """{dim: default}: those of a run, else guesses, such that the buffers fit a GPU."""
+        def guess(axes):
+            return ONE_DIM if axes == 1 and len(self.dims) == 1 else SEVERAL_DIMS if len(self.dims) < 4 else 128
+        made = {name: 0 if name in self.bools else 132 if name == "multiprocessors" else self.integers.get(name) or guess(axes)
+                for name, axes in self.dims.items()}
+        guessed = [name for name in made if name not in (*self.bools, *self.integers, "multiprocessors")]
+        while self.elements(made) > ELEMENTS_MAX and any(made[name] > 1 for name in guessed):
+            made[max(guessed, key=made.get)] //= 2
+        return made
+
+    def elements(self, dims):
+        """Of all buffers whose shapes can be told."""
+        names = {**{name: values[0] for name, values in self.values.items()}, **dims, "dtype": "f32", "dtype_bytes": 4}
+        known = [[evaluated(text, names) for text in shape] for shape in self.shapes]
+        return sum(math.prod(shape) for shape in known if all(isinstance(extent, (int, float)) for extent in shape))
 
     def spec(self, origin):
         narrow = [dtype for dtype in dict.fromkeys(self.types) if dtype in TYPES[:2]]
@@ -167,14 +190,9 @@ class Import:
                  f"source: {quoted(self.name + '.py')}", *(f"headers: {quoted(name)}" for name in self.source.headers),
                  f"entry: {quoted(self.function.name)}",
                  'targets: ["sm_8*", "sm_9*", "sm_1*"]', ""]
-        for name, axes in self.dims.items():
-            written = self.safe(name)
-            if name in self.bools:
-                lines.append(f"dims {{ name: {quoted(written)} default_value: 0 values: [0, 1] match: DIM_MATCH_EXACT }}")
-                continue
-            default = 132 if name == "multiprocessors" else self.integers.get(name) or (
-                ONE_DIM if axes == 1 and len(self.dims) == 1 else SEVERAL_DIMS if len(self.dims) < 4 else 128)
-            lines.append(f"dims {{ name: {quoted(written)} default_value: {default} min: 1 }}")
+        for name, default in self.defaults().items():
+            more = "values: [0, 1] match: DIM_MATCH_EXACT" if name in self.bools else "min: 1"
+            lines.append(f"dims {{ name: {quoted(self.safe(name))} default_value: {default} {more} }}")
         lines.append(f"dtypes: [{', '.join(map(quoted, types))}]")
         constraint = self.constraint()
         for name, values in self.values.items():
@@ -187,7 +205,7 @@ class Import:
             lines += self.lets
             lines.append(f"constraints {{ expression: {quoted(constraint)} doc: \"the configs of @autotune\" }}")
         grid = f"[{', '.join(quoted(extent) for extent in self.grid)}]"
-        lines += [*self.defines, *marks(self.left), "", *self.args, f"launch {{ grid: {grid} }}",
+        lines += [*self.defines, MARKS_HERE, "", *self.args, f"launch {{ grid: {grid} }}",
                   "# The kernel itself at its default config. Write a plain one instead: docs/adding-a-kernel.md.",
                   f"reference {{ entry: {quoted(self.function.name)} launch {{ grid: {grid} }} }}",
                   'tolerances { dtype: "f16" rtol: 1e-2 atol: 1e-2 }',
@@ -195,7 +213,8 @@ class Import:
                   'tolerances { dtype: "f32" rtol: 1e-3 atol: 1e-3 }']
         self.notes += ["reference: the kernel itself with its first config. It shows that configs agree, not that "
                        "they are right: write a plain one",
-                       "dims: their defaults are guessed", "work: add bytes, flops and peak for rates"]
+                       "dims: their defaults are " + ("guessed" if self.real is None else "the run's"),
+                       "work: add bytes, flops and peak for rates"]
         return "\n".join(lines) + "\n"
 
 

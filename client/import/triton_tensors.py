@@ -28,7 +28,7 @@ def whole(text):
 
 
 class Tensors:
-    """Half of a Host: it has `places`, `note` and `unknown`."""
+    """Part of a Host: it has `places` and `state`."""
 
     def set_rank(self, axes, count):
         """Says that a tensor has so many axes. False: it has others."""
@@ -36,16 +36,23 @@ class Tensors:
             whole = axes.parts.rank(count)
             if whole is None or not self.set_rank(axes.parts.axes, whole):
                 return False
-            axes.shape = axes.parts.around(axes.parts.axes.shape)
+            self.state.put(axes, "shape", axes.parts.around(axes.parts.axes.shape))
         if axes.shape is None:
-            if any(not -count <= index < count for index in axes.seen) or count < 1:
+            if any(not -count <= index < count for index in axes.read) or count < 1:
                 return False
-            axes.shape = [axes.seen.get(index) or axes.seen.get(index - count) or
-                          self.places.axis(f"({axes.name}_{index}") for index in range(count)]
-            for index, text in axes.seen.items():
-                self.places.same(axes.shape[index], text)
+            shape = [axes.seen.get(index) or axes.seen.get(index - count) or self.places.axis(f"({axes.name}_{index}")
+                     for index in range(count)]
+            for index, text in enumerate(shape):
+                axes.seen.setdefault(index, text)
+            self.state.put(axes, "shape", shape)
+            for index in axes.read:
+                self.places.same(shape[index], axes.seen[index])
             if axes.count is not None:
-                self.places.same(axes.count, product(axes.shape))
+                self.places.same(axes.count, product(shape))
+            for twin in axes.twins - {axes}:
+                if self.set_rank(twin, count):
+                    for one, other in zip(shape, twin.shape):
+                        self.places.same(one, other)
         return len(axes.shape) == count
 
     def extent(self, axes, index):
@@ -58,7 +65,19 @@ class Tensors:
             name = f"{axes.name}_{index}" if index >= 0 else f"{axes.name}_last" if index == -1 else \
                 f"{axes.name}_last{-index}"
             axes.seen[index] = self.places.axis("(" + name)
+        if index not in axes.read:
+            self.state.put(axes, "read", axes.read | {index})
+            for twin in axes.twins - {axes}:
+                self.places.same(axes.seen[index], self.extent(twin, index))
         return axes.seen[index]
+
+    def together(self, one, other):
+        """Two tensors of one shape, whose axes are not known yet."""
+        twins = one.twins | other.twins | {one, other}
+        for index in sorted({index for twin in twins for index in twin.read}):
+            self.places.same(self.extent(one, index), self.extent(other, index))
+        for twin in twins:
+            self.state.put(twin, "twins", twins)
 
     def part(self, shape, index):
         """One number of a shape of which not all is known; None: neither is this."""
@@ -103,7 +122,7 @@ class Tensors:
             return "1"
         if index < 0:
             return product([self.extent(axes, behind) for behind in range(index + 1, 0)])
-        axes.strides.add(index)
+        self.state.put(axes, "strides", axes.strides | {index})
         return self.places.stride(axes, index)
 
     def count(self, axes):
@@ -323,8 +342,8 @@ class Tensors:
             return product(known) if not others else f"{factor(product(known))} // {factor(product(others))}"
         if len(behind) == 1 and not before:
             if axes.flat is None:
-                axes.flat = [self.places.axis(f"{axes.name}_rows"), behind[0]]
-                last = axes.seen.get(-1)
+                self.state.put(axes, "flat", [self.places.axis(f"{axes.name}_rows"), behind[0]])
+                last = axes.seen.get(-1) if -1 in axes.read else None
                 if last is not None and self.places.same(last, behind[0]):
                     self.places.call(last, f"{axes.name}_columns")
                 return axes.flat[0]
@@ -357,7 +376,3 @@ class Tensors:
 
 
 TORCH_SPEC = {"f16", "bf16", "f32", "f64", "i32", "i64", "i16", "i8", "u8", "u16", "u32", "u64", "bool", "e4m3"}
-
-
-def unknown(why, node):
-    return Unknown(why, getattr(node, "lineno", 0))

@@ -3,6 +3,7 @@
 the spec's language, types. An axis that nobody has named yet stands as `axis__7__` in an expression, and what a stride
 is as `stride__3__`: both are put in at the end, when asserts and later lines have said which axes are the same and how
 many a tensor has."""
+import ast
 import dataclasses
 import re
 
@@ -44,6 +45,7 @@ class Unknown:
     why: str
     line: int = 0
     is_named: bool = False  # a name of the function stands for it
+    truth: object = None  # "True" or "False", if that is known
 
 
 @dataclasses.dataclass
@@ -67,21 +69,25 @@ class Type:
 
 @dataclasses.dataclass
 class Items:
-    """A tuple or a list."""
+    """A tuple or a list. A change has another list of items."""
     items: list
+    is_list: bool = False
+    lost: object = None  # Unknown: what may have changed it
 
 
 @dataclasses.dataclass
 class Table:
-    """A dict."""
+    """A dict, likewise."""
     items: dict
+    lost: object = None
 
 
 @dataclasses.dataclass
 class Code:
-    """A function or a lambda, with the names around it."""
+    """A function or a lambda, with the names around it and the values of its defaults."""
     node: object
-    names: dict
+    names: object
+    defaults: dict
 
 
 @dataclasses.dataclass
@@ -103,8 +109,9 @@ class Axes:
     def __init__(self, name, shape=None):
         self.name = name
         self.shape = shape  # expressions; None: how many there are is not known yet
-        self.seen = {}  # of unknown ones: by index, also from behind
-        self.strides = set()  # indices that were asked for
+        self.seen = {}  # names of unknown ones: by index, also from behind
+        self.read = self.strides = frozenset()  # indices that were asked for
+        self.twins = frozenset()  # tensors of the same shape
         self.count = None  # all elements, where only these were asked for
         self.flat = None  # rows and columns, where these were asked for
         self.parts = None  # a Shape, if they are made of another tensor's
@@ -120,6 +127,7 @@ class Tensor:
     block: object = None  # of a descriptor: expressions, or None
     is_descriptor: bool = False
     note: str = ""
+    lost: object = None
 
 
 @dataclasses.dataclass
@@ -156,8 +164,8 @@ class Axis:
 class Places:
     """The axes and strides that stand in expressions."""
 
-    def __init__(self):
-        self.axes, self.strides = [], []
+    def __init__(self, state):
+        self.axes, self.strides, self.state = [], [], state
 
     def axis(self, name):
         self.axes.append(Axis(len(self.axes), name))
@@ -191,7 +199,7 @@ class Places:
                 return False
         if f"axis__{second.number}__" in self.inserted(one):
             return False
-        second.value = one
+        self.state.put(second, "value", one)
         return True
 
     def call(self, text, name):
@@ -216,3 +224,44 @@ class Places:
 def text_of_types(one, other, test):
     """A type that a condition decides."""
     return one if one == other else f"({one} if {test} else {other})"
+
+
+def key_of(text):
+    """How a Table has a key; None: it is not known."""
+    try:
+        known = ast.literal_eval(text) if isinstance(text, str) else None
+    except (ValueError, SyntaxError):
+        return None
+    return known if isinstance(known, str) else None if known is None else f"({known + 0!r})"
+
+
+def is_boolean(text):
+    """Whether an expression is true or false, not a number of which that is asked."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return False
+    if isinstance(node, ast.BoolOp):
+        return all(is_boolean(ast.unparse(each)) for each in node.values)
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, bool))
+
+
+def is_of_type(value, node):
+    """isinstance(value, ...); None: it is not known."""
+    kinds = {getattr(each, "attr", getattr(each, "id", "")) for each in getattr(node, "elts", [node])}
+    if isinstance(value, Tensor):
+        return "True" if "Tensor" in kinds else "False" if kinds <= {"int", "float", "str", "bool", "list", "tuple", "dict"} else None
+    if not kinds <= {"Tensor", "int", "float", "str", "bool", "list", "tuple", "dict"}:
+        return None
+    if isinstance(value, Items):
+        return str(("list" if value.is_list else "tuple") in kinds) if not {"list", "tuple"} <= kinds else "True"
+    if isinstance(value, Table):
+        return str("dict" in kinds)
+    if value is NONE or isinstance(value, Type):
+        return "False"
+    try:
+        return str(type(ast.literal_eval(value)).__name__ in kinds) if isinstance(value, str) else None
+    except (ValueError, SyntaxError):
+        return "True" if {"int", "float"} <= kinds or (value.isidentifier() and "int" in kinds) else \
+            "False" if not kinds & {"int", "float", "bool"} else None

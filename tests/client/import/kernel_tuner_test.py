@@ -81,6 +81,49 @@ class Restrictions(kit.Import):
         self.assertIn("param block_size_x: it has 5000 values", answer.left)
 
 
+class FormsOfPython(kit.Import):
+    def test_a_restriction_is_what_its_decorators_make_of_it(self):
+        deco = "def deco(f):\n    def g(p): return not f(p)\n    return g\n"
+        function = "@deco\ndef restrict(p): return p['block_size_x'] == 64\n"
+        answer = self.read(HEAD + deco + function + CALL + ", restrictions=restrict)\n")
+        self.assertEqual((answer.left, answer.constraints()), ("", ["not (block_size_x == 64)"]))
+        answer = self.read(HEAD + "from other import deco\n" + function + CALL + ", restrictions=restrict)\n")
+        self.assertRegex(answer.left, "^restrictions \\(line 11\\): '@deco of restrict' was not understood")
+
+    def test_a_statement_of_a_restriction_that_is_not_understood_is_its_cause(self):
+        for body, cause in (("assert c['per'] > 1\n    return True", "assert c\\['per'\\] > 1"),
+                            ("try:\n        return c['per'] > 1\n    except KeyError:\n        return False", "try:")):
+            answer = self.read(f"{HEAD}def restrict(c):\n    {body}\n{CALL}, restrictions=restrict)\n")
+            self.assertRegex(answer.left, f"^constraint: '{cause}' was not understood")
+
+    def test_what_may_set_any_name_is_told(self):
+        for line in ("exec(\"params['per'] = [8]\")", "globals()['params'] = {'per': [8]}", "g = globals(); g['n'] = 5",
+                     "setattr(np, 'x', params)", "globals().update(n=5)"):
+            self.assertRegex(self.read(f"{HEAD}{line}\n{CALL})\n").left, "was not followed", line)
+
+    def test_names_and_objects_are_those_of_python(self):
+        for lines, values in (
+                ("L = [1]\nM = L\nM += [2]\nparams['per'] = L", "[1, 2]"), ("L = (1,)\nM = L\nM += (2,)\nparams['per'] = list(L)", "[1]"),
+                ("class C:\n    v = 3\nC.v = 5\nparams['per'] = [C.v]", "[5]"), ("params['per'] = [0 or 5]", "[5]"),
+                ("def f():\n    return lambda: K\ng = f()\nK = 4\nparams['per'] = [g()]", "[4]"),
+                ("K = 1\nclass C:\n    K = 2\n    def get(self): return K\nparams['per'] = [C().get()]", "[1]"),
+                ("[y := k for k in (1, 2)]\nparams['per'] = [y]", "[2]"), ("params['per'] = list({4, 4})", "[4]"),
+                ("l = [1, 2]\nprint(l.pop())\nparams['per'] = l", "[1]"), ("l = [1, 2]\ndel l[0]\nparams['per'] = l", "[2]"),
+                ("def f(a, b=[]):\n    b.append(a)\n    return b\nf(1)\nparams['per'] = f(2)", "[1, 2]"),
+                ("try:\n    params['per'] = [7]\nfinally:\n    params['per'].append(8)", "[7, 8]")):
+            answer = self.read(f"{HEAD}{lines}\n{CALL})\n")
+            self.assertEqual(answer.left, "", lines)
+            self.assertIn(f'name: "per" values: "{values}"', answer.spec, lines)
+        for lines in ("l = [1, 2, 3]\nparams['per'] = l[int(b'1'.decode()):]", "for k in params['per']:\n    if k < 3: params['per'].append(9)",
+                      "with contextlib.suppress(KeyError):\n    params['per'] = [8]", "match int(b'1'.decode()):\n    case 1:\n        params['per'] = [8]",
+                      "range = bytes.fromhex\nparams['per'] = list(range('03'))", "class C:\n    @property\n    def v(self): return 1\n"
+                      "    @v.setter\n    def v(self, n): params['per'] = [n]\nC().v = 8"):
+            self.assertNotEqual(self.read(f"import contextlib, json\n{HEAD}{lines}\n{CALL})\n").left, "", lines)
+
+    def test_a_symbol_that_the_source_lacks_is_told(self):
+        self.assertRegex(self.read(HEAD + CALL + ", cmem_args={'d_filter': x})\n").left, "cmem_args: the source has no d_filter")
+
+
 class Types(kit.Import):
     def image(self, maker):
         return self.read(f'''import numpy as np

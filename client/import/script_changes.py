@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a script changes: names, items and attributes that it gives values, and statements that were not followed, which
+may change more."""
+import ast
+
+from script_modules import MUTATORS, names_set
+from script_objects import OPAQUE, Class, Instance
+from script_values import Array, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
+
+
+class Changes:
+    """Part of a Reader."""
+
+    def pass_over(self, node, text):
+        """Says so of a statement that gives names a value, returns one or tunes."""
+        names = names_set(node)
+        for inner in ast.walk(node):
+            if isinstance(inner, (ast.Subscript, ast.Attribute)) and not isinstance(inner.ctx, ast.Load):
+                names.update(part.id for part in ast.walk(inner.value) if isinstance(part, ast.Name))
+            elif isinstance(inner, ast.Call) and self.name_of(inner.func) in MUTATORS:
+                names.update(part.id for part in ast.walk(inner.func) if isinstance(part, ast.Name))
+            if isinstance(inner, ast.Call) and self.name_of(inner.func) in OPAQUE:
+                names.add("*")
+            if isinstance(inner, (ast.Return, ast.Break, ast.Continue)) or (isinstance(inner, ast.Call)
+                                                                            and self.name_of(inner.func) == self.entry):
+                names.add("")
+        if names:
+            used = names & {*self.mentioned, "*"} if self.where else names
+            if used:  # of another module, what the script names
+                self.passed_over.append((node.lineno, used, text + self.where))
+
+    def doubted(self, container, node, text):
+        """A change of a list, dict or object, of which it is not known what it does."""
+        if isinstance(container, (Map, Seq)):
+            container.doubt = container.doubt or f"line {node.lineno}: {text}"
+        self.pass_over(node, f"line {node.lineno}: {text} was not followed")
+
+    def assign(self, target, value, scope):
+        if isinstance(target, ast.Name):
+            value = self.named(value, target.id)
+            scope.set(target.id, value)
+            self.names[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            items = items_of(value) or []
+            star = next((i for i, inner in enumerate(target.elts) if isinstance(inner, ast.Starred)), None)
+            if star is not None and len(items) >= len(target.elts) - 1:
+                end = len(items) - (len(target.elts) - star - 1)
+                items = [*items[:star], Seq(items[star:end]), *items[end:]]
+            for index, inner in enumerate(target.elts):
+                known = index < len(items)
+                self.assign(inner, items[index] if known else Unknown("not known", target.lineno),
+                            scope)
+        elif isinstance(target, ast.Subscript):
+            container = self.value(target.value, scope)
+            key = plain(self.value(target.slice, scope))
+            if isinstance(container, Map):
+                # Under a name that no key has, so that it is not lost.
+                container.items[f"(line {target.lineno})" if key is None or isinstance(key, list) else key] = value
+                if key is None:
+                    self.pass_over(target, f"line {target.lineno}: '{ast.unparse(target)[:60]} = ...' was not followed")
+            elif isinstance(container, Seq) and isinstance(key, int) and -len(container.items) <= key < len(container.items):
+                container.items[key] = value
+            elif isinstance(container, Array):
+                container.note = container.note or f"line {target.lineno} sets parts of it"
+            else:
+                self.doubted(container, target, f"'{ast.unparse(target)[:60]} = ...'")
+        elif isinstance(target, ast.Attribute):
+            owner = self.value(target.value, scope)
+            member = owner.cls.member(target.attr) if isinstance(owner, Instance) and owner.cls is not None else None
+            if isinstance(owner, Instance) and not isinstance(member, (Function, Instance)):
+                owner.attributes[target.attr] = self.named(value, target.attr)
+            elif isinstance(owner, Class):
+                owner.members[target.attr] = self.named(value, target.attr)
+            else:
+                self.doubted(owner, target, f"'{ast.unparse(target)[:60]} = ...'")
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, value, scope)
+
+    def named(self, value, name):
+        """A plain size is a dim of its name from here on."""
+        def is_size(item):
+            return isinstance(item, Num) and type(item.value) is int and not item.text
+        if is_size(value):
+            return Num(value.value, self.dim_name(name, value.value))
+        if isinstance(value, Scalar) and is_size(value.num):
+            return Scalar(value.dtype, Num(value.num.value, self.dim_name(name, value.num.value)))
+        if isinstance(value, Seq) and 1 < len(value.items) <= 3 and all(map(is_size, value.items)):
+            return Seq([Num(item.value, self.dim_name(f"{name}_{axis}", item.value))
+                        for item, axis in zip(value.items, "xyz")], value.doubt)
+        return value
+
+    def dim_name(self, name, value):
+        """One name has one value: another of the same name has a number behind it."""
+        known = self.sizes.setdefault(name, {})
+        return known.setdefault(value, f"{name}_{len(known) + 1}" if known else name)
+
+    def bind(self, target, item, scope):
+        if isinstance(target, (ast.Tuple, ast.List)):
+            items = items_of(item) or []
+            for index, inner in enumerate(target.elts):
+                self.bind(inner, items[index] if index < len(items) else Unknown("not known", target.lineno), scope)
+        elif isinstance(target, ast.Name):
+            scope[target.id] = Num(item.value) if isinstance(item, Num) else item
