@@ -8,6 +8,7 @@ import math
 
 from kernel_tuner_arrays import BINARY, arithmetic, array_function, as_type, indexed, mapped
 from kernel_tuner_library import OWN, PACKAGE, call_own, own_name
+from script_calls import DOUBT
 from script_modules import IMPORT_ERRORS, LoadedModule, is_end
 from script_objects import HARMLESS, Class, Instance
 from script_reader import ARRAY_MODULES, OPERATORS, Reader
@@ -21,7 +22,6 @@ PURE_DEPTH = 5
 RESHAPING = {"resize", "setflags", "byteswap"}
 MATH = {name: getattr(math, name) for name in ("gcd", "lcm", "comb", "log2", "log10", "log", "sqrt", "isqrt", "exp", "pow", "fabs",
                                                "trunc", "hypot", "factorial") if hasattr(math, name)}
-DOUBT = " may change what is tuned, and was not followed"
 
 
 class TuningReader(Reader):
@@ -51,16 +51,6 @@ class TuningReader(Reader):
 
     def pass_over(self, node, text):
         self.passed_over.append((node.lineno, node, text if not self.where else text.removesuffix(DOUBT) + self.where))
-
-    def not_followed(self, node, scope):
-        """A list in doubt gives the doubt to what is made of it, which the slice finds."""
-        given = [*node.args, *(keyword.value for keyword in node.keywords), getattr(node.func, "value", None)]
-        values = [self.again(each, scope) for each in given if isinstance(each, (ast.Name, ast.Attribute))]
-        certain = [value for value in values if isinstance(value, (Seq, Map)) and not value.doubt]
-        made = super().not_followed(node, scope)
-        if any(value.doubt for value in certain):
-            self.pass_over(node, f"line {node.lineno}: '{ast.unparse(node)[:60]}'{DOUBT}")
-        return made
 
     def do_Try(self, node, scope):
         """Packages that the script asks for are taken to be there."""

@@ -12,6 +12,7 @@ from script_values import (Array, DType, File, Function, Generator, Map, Module,
                            cast, items_of, plain, snapshot, unknown_at)
 
 DEPTH_MAX = 30
+DOUBT = " may change what is tuned, and was not followed"
 # Decorators of functions that leave what a call gives, or of which readers know what they mean.
 KEEPING = {"lru_cache", "cache", "wraps", "no_grad", "inference_mode", "disable", "contiguous", "compile", "jit", "heuristics",
            "autotune", "libentry", "libtuner", "staticmethod", "classmethod", "property", "cached_property", "setter", "fixture",
@@ -159,8 +160,9 @@ class Calls:
         given = [*node.args, *(k.value for k in node.keywords), *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
         for inner in [part for each in given for part in ast.walk(each)] if name not in HARMLESS else ():
             value = self.again(inner, scope) if isinstance(inner, (ast.Name, ast.Attribute)) else None
-            if isinstance(value, (Seq, Map)):
-                value.doubt = value.doubt or f"line {node.lineno}: '{ast.unparse(node)[:60]}'"
+            if isinstance(value, (Seq, Map)) and not value.doubt:
+                value.doubt = f"line {node.lineno}: '{ast.unparse(node)[:60]}'"
+                self.pass_over(node, value.doubt + DOUBT)
         return unknown_at(node)
 
     def decorated(self, node, made, scope):
@@ -169,9 +171,11 @@ class Calls:
             name = self.name_of(getattr(decorator, "func", decorator))
             if name in KEEPING or name.endswith("autotune"):
                 continue
-            known = self.value(decorator, scope)
+            before, known = len(self.passed_over), self.value(decorator, scope)
             made = self.call_function(known, [made], {}, decorator.lineno) if isinstance(known, Function) else None
-            if not isinstance(made, (Function, Instance)):
+            is_guessed = len(self.passed_over) > before
+            del self.passed_over[before:]
+            if not isinstance(made, (Function, Instance)) or is_guessed:
                 return Unknown(f"@{ast.unparse(decorator)[:60]} of {node.name}", decorator.lineno)
         return made
 

@@ -3,31 +3,26 @@
 may change more."""
 import ast
 
-from script_modules import MUTATORS, names_set
+from script_modules import names_changed
 from script_objects import OPAQUE, Class, Instance
-from script_values import Array, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
+from script_values import Array, Function, Map, Module, Num, Scalar, Seq, Unknown, items_of, plain
 
 
 class Changes:
     """Part of a Reader."""
 
     def pass_over(self, node, text):
-        """Says so of a statement that gives names a value, returns one or tunes."""
-        names = names_set(node)
-        for inner in ast.walk(node):
-            if isinstance(inner, (ast.Subscript, ast.Attribute)) and not isinstance(inner.ctx, ast.Load):
-                names.update(part.id for part in ast.walk(inner.value) if isinstance(part, ast.Name))
-            elif isinstance(inner, ast.Call) and self.name_of(inner.func) in MUTATORS:
-                names.update(part.id for part in ast.walk(inner.func) if isinstance(part, ast.Name))
-            if isinstance(inner, ast.Call) and self.name_of(inner.func) in OPAQUE:
-                names.add("*")
-            if isinstance(inner, (ast.Return, ast.Break, ast.Continue)) or (isinstance(inner, ast.Call)
-                                                                            and self.name_of(inner.func) == self.entry):
-                names.add("")
+        """Says so of a statement that gives names a value, returns one or tunes. Of another module only what the script names
+        matters, and its own way to set any name sets none of those that its text sets."""
+        names, nodes = names_changed(node), list(ast.walk(node))
+        if any(isinstance(inner, ast.Call) and self.name_of(inner.func) in OPAQUE for inner in nodes):
+            names.add("*")
+        if any(isinstance(inner, (ast.Return, ast.Break, ast.Continue)) or (isinstance(inner, ast.Call) and self.name_of(
+                inner.func) == self.entry) for inner in nodes):
+            names.add("")
+        names = names & self.mentioned if self.where else names
         if names:
-            used = names & {*self.mentioned, "*"} if self.where else names
-            if used:  # of another module, what the script names
-                self.passed_over.append((node.lineno, used, text + self.where))
+            self.passed_over.append((node.lineno, names, text + self.where))
 
     def doubted(self, container, node, text):
         """A change of a list, dict or object, of which it is not known what it does."""
@@ -71,7 +66,7 @@ class Changes:
                 owner.attributes[target.attr] = self.named(value, target.attr)
             elif isinstance(owner, Class):
                 owner.members[target.attr] = self.named(value, target.attr)
-            else:
+            elif not (self.where and isinstance(owner, Module)):  # of a library, which is known by its names alone
                 self.doubted(owner, target, f"'{ast.unparse(target)[:60]} = ...'")
         elif isinstance(target, ast.Starred):
             self.assign(target.value, value, scope)

@@ -241,6 +241,33 @@ def names_set(node):
     return found - {None}
 
 
+def names_changed(node):
+    """Names that a statement may set, or of which it may change a part."""
+    found = names_set(node)
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.Subscript, ast.Attribute)) and not isinstance(inner.ctx, ast.Load):
+            parts = [inner.value]
+        else:
+            parts = [inner.func] if isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") in MUTATORS else []
+        found.update(each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name))
+    waiting = [*node.args, *node.keywords, node.func] if isinstance(node, ast.Call) else []
+    while waiting:
+        inner = waiting.pop()
+        found |= {inner.id} if isinstance(inner, ast.Name) and inner is not node.func else set()
+        waiting += [] if isinstance(inner, (ast.Lambda, ast.ListComp, ast.GeneratorExp)) else ast.iter_child_nodes(inner)
+    return found
+
+
+def changed_in_module(node):
+    """Names of a module that one of its statements may change."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {node.name} | changed_by_functions([node])
+    of_turns = {inner.id for one in ast.walk(node) if isinstance(one, ast.comprehension) for inner in ast.walk(one.target)
+                if isinstance(inner, ast.Name)}
+    own = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr) for inner in [inner.target]}
+    return names_changed(node) - of_turns | own
+
+
 def changed_by_functions(body):
     """Names of a module that a function in it may set or mutate, whenever it is called."""
     found = set()

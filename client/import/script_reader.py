@@ -217,7 +217,7 @@ class Reader(DoubtfulImports, Changes, Calls):
             value = self.value(item.context_expr, scope)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, value if isinstance(value, File) else unknown_at(item.context_expr), scope)
-            if self.drops_exceptions(item.context_expr, scope) and self.unsure_import(node) is None:
+            if self.drops_exceptions(item.context_expr, scope) and self.unsure_import(node) is None and not self.tunes(node):
                 self.pass_over(node, f"with (line {node.lineno}): how much of it runs is not known")
         self.tried(node, scope)
 

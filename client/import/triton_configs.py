@@ -5,7 +5,8 @@ import math
 import os
 import re
 
-from script_modules import names_set
+from script_calls import DOUBT
+from script_modules import changed_in_module
 from script_objects import Instance
 from script_reader import Reader, Unreadable, names_in
 from script_values import Function, Map, Module, Num, Scope, Seq, Unknown, items_of, plain
@@ -50,9 +51,7 @@ class ConfigReader(Reader):
         found = {}
         for node in self.tree.body:
             used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-            set_here = names_set(node) if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)) or not any(
-                isinstance(inner, ast.Call) for inner in ast.walk(node)) else used | names_set(node)
-            for name in set_here:
+            for name in changed_in_module(node):
                 found.setdefault(name, set()).update(used)
         return found, {node.name for node in self.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
@@ -60,7 +59,8 @@ class ConfigReader(Reader):
         """The names in an expression, and in the functions and statements of the script that those name."""
         if self.behind is None:
             self.behind = self.statements()
-        found, waiting = {"*"}, [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+        found, waiting = {"*"}, [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(
+            getattr(inner, "ctx", None), ast.Load)]
         while waiting:
             name = waiting.pop()
             if name not in found:
@@ -70,7 +70,7 @@ class ConfigReader(Reader):
 
     def guessed(self, name, scope):
         """The line of a statement that was not followed and may change a name of a module; 0: there is none."""
-        used = self.names_behind(ast.Name(name)) - {""} if scope is self.scope else {name, "*"}
+        used = self.names_behind(ast.Name(name, ast.Load())) - {""} if scope is self.scope else {name, "*"}
         return next((line for line, names, _ in self.passed_over if names & used), 0)
 
     def tuning_call(self, node, positional, by_name, stars):
@@ -225,7 +225,8 @@ class Configs:
         for text, lines in self.strange.values():
             self.left.append(f"configs: line{'s' if len(set(lines)) > 1 else ''} {', '.join(map(str, dict.fromkeys(lines)))}: {text}")
         self.left += [f"configs: {text}" for line, text in passed_over
-                      if not (text.startswith("for ") and any(f"configs: line {line}: " in told for told in self.left))]
+                      if not (text.startswith("for ") and any(f"configs: line {line}: " in told for told in self.left))
+                      and not any(text.removesuffix(DOUBT) in told for told in self.left)]
         self.notes += list(dict.fromkeys(reader.unions))
         self.settle()
 

@@ -111,6 +111,16 @@ class Triton(kit.Import):
         self.assertIn('dims { name: "N" default_value: 100', answer.spec)
         self.assertIn('launch { grid: ["M"] }', answer.spec)
 
+    def test_an_expression_of_dims_stays_where_it_gives_what_the_run_had(self):
+        host = HOST.replace("ASSERT", "assert w.shape == x.shape").replace("y, N,", "y, VALUE,")
+        call = "run(Tensor((8, 100)), Tensor((8, 100)))\n"
+        for value, said in (("triton.next_power_of_2(N)", "2 ** ceil(log2(N))"), ("int(math.sqrt(N))", "int(sqrt(N))"), ("N + look_up()", "107")):
+            script = TORCH + TRITON_HEAD + "import math\nlook_up = [7].pop\n" + KERNEL + host.replace("VALUE", value) + call
+            answer = self.read(script, run=True)
+            self.assertEqual(answer.error + answer.left, "", value)
+            self.assertIn(f'"N" scalar {{ dtype: "i32" value: "{said}"', answer.spec, value)
+            self.assertIn("dims: their defaults are the run's", answer.notes)
+
     def test_strides_that_no_buffer_has_are_told(self):
         answer = self.launch("pass", "run(Tensor((8, 100)), Tensor((8, 100), strides=(200, 1)))\n")
         self.assertIn("arg w_ptr: its strides are [200, 1]", answer.left)
