@@ -16,8 +16,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "server/supervision/host_short.h"
 #include "tests/server/supervision/scripted.h"
 
@@ -298,7 +301,22 @@ TEST_F(CompilePoolTest, ADiskThatIsNearlyFullIsNoVariantsFault) {
   }
   options_.scratch_dir = small + "/scratch";
   options_.command.limits.free_disk_bytes = 48 << 20;
-  const absl::Status full = pool().Compile(Plan("files 60"), {}).status();
+  // Takes three quarters of what is left, each time a compile has begun.
+  std::thread filler([&] {
+    for (size_t begun = 1; begun <= 2; ++begun) {
+      EXPECT_TRUE(Eventually([&] {
+        std::ifstream log(dir_ / "log");
+        size_t compiles = 0;
+        for (std::string line; std::getline(log, line);)
+          compiles += absl::StartsWith(line, "begin ");
+        return compiles >= begun;
+      }));
+      const size_t left = std::filesystem::space(small).available;
+      std::ofstream(absl::StrCat(small, "/", begun)) << std::string(left / 4 * 3, 'x');
+    }
+  });
+  const absl::Status full = pool().Compile(Plan("hang"), {}).status();
+  filler.join();
   pool_.reset();
   // With nothing left no worker has a folder.
   std::ofstream(small + "/rest") << std::string(64 << 20, 'x');
