@@ -255,6 +255,11 @@ class PeerTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "peer 'here'.* at the top of a module"):
             _compare._check_peers({"here": lambda x: x})
 
+    def test_one_kernel_alone_is_not_compared(self):
+        for kernels in ("saxpy", ["saxpy"]):
+            with self.assertRaisesRegex(ValueError, "there is nothing to compare"):
+                _compare.compare(kernels, {})
+
 
 @daemon_kit.NEEDS_GRPC
 class CompareTest(daemon_kit.DaemonTest):

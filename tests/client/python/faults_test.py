@@ -432,7 +432,7 @@ class Faults(kit.PackageTest):
                 greeted.set()
 
         calls = (lambda: tunectl.submit("softmax"), tunectl.jobs, lambda: tunectl.wait({"id": 1}, timeout=5),
-                 lambda: tunectl.compare("softmax", {}, timeout=5))
+                 lambda: tunectl.compare(["softmax", "softmax_triton"], {}, timeout=5))
         with listener(str(self.path / "d.sock"), greet):
             for call in calls:
                 with self.assertRaisesRegex(DaemonError, "others may exchange the socket") as caught:

@@ -205,6 +205,8 @@ class Mistakes(KernelTest):
         with self.assertRaisesRegex(ValueError, r"x has the 2 axes \[10, 10\], where \[n\] was expected; y has the 2 axes "
                                                 r"\[10, 10\], .*: give such an array, or n=\.\.\. to"):
             saxpy(Tensor(10, 10), Tensor(10, 10))
+        with self.assertRaisesRegex(ValueError, r"x has the axis \[1024\].*: give such an array, say x\.reshape\(1, -1\)"):
+            tunectl.kernel("softmax", fallback=None)(Tensor(1024))
         out = Tensor(1000)
         self.assertIs(saxpy(Tensor(1000), Tensor(10, 100), out=out), out, "as many elements, told by x")
         for ask in (lambda: saxpy(Tensor(1000), Tensor(1000), n="x"), lambda: tunectl.best("saxpy", n="x")):

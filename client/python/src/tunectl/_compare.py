@@ -252,6 +252,8 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
     _check_peers(peers)
     kind = _kind_of(arrays)
     names = [kernels] if isinstance(kernels, str) else list(kernels)
+    if len(names) == 1 and not peers:
+        raise ValueError("there is nothing to compare: give a second kernel, or a peer")
     entries = [_entry(name, default) for name in names]
     entries += [{"label": label, "peer": {"language": f"Python, {kind}", "versions": _versions()}}
                 for label in peers]

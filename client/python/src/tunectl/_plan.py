@@ -239,7 +239,7 @@ class Planner:
             raise Untuned("the snapshot is of a daemon that kept no artifacts")
         if count != len(signature.inputs) or len(seen) - count not in (0, len(signature.outputs)):
             raise ValueError(f"{_workload.usage(self.name, signature)} takes {len(signature.inputs)} "
-                             f"arrays, and {len(signature.outputs)} as out=; got {count} and "
+                             f"array{'s' * (len(signature.inputs) != 1)}, and {len(signature.outputs)} as out=; got {count} and "
                              f"{len(seen) - count}")
         args = signature.inputs + signature.outputs
         found: Any = _workload.dims_of(kernel, args, seen, self._own_dims(kernel, dims))

@@ -45,7 +45,8 @@ def dims_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence[
     others = []  # arrays of other axes: views of as many elements, where the dims are told elsewhere
     for arg, array in zip(args, arrays):
         if len(array.shape) != len(arg["shape"]):
-            others.append(f"{arg['name']} has the {len(array.shape)} axes {list(array.shape)}, where "
+            count = "axis" if len(array.shape) == 1 else f"{len(array.shape)} axes"
+            others.append(f"{arg['name']} has the {count} {list(array.shape)}, where "
                           f"[{', '.join(arg['shape'])}] was expected")
             continue
         for axis, text in enumerate(arg["shape"]):
@@ -60,6 +61,9 @@ def dims_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence[
     if missing:
         wanted = ", ".join(f"{name}=..." for name in missing)
         why = "; ".join(others) or f"the shapes of {', '.join(map(place_of, args))} do not tell {', '.join(missing)}"
+        flat = next((arg["name"] for arg, array in zip(args, arrays) if len(array.shape) < len(arg["shape"])), "")
+        if flat:
+            raise ValueError(f"{kernel.name}: {why}: give such an array, say {flat}.reshape(1, -1)")
         raise ValueError(f"{kernel.name}: {why}: give {'such an array, or ' if others else ''}{wanted} to tunectl.kernel "
                          f"or to the call")
     return dims
