@@ -205,6 +205,10 @@ def __getattr__(name: str) -> Any:
         from ._program import LaunchError
 
         return LaunchError
+    if name == "ops":
+        import importlib
+
+        return importlib.import_module(".ops", __name__)
     if name in ("Peer", "gradient"):
         from . import _peer_kinds
 

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tunectl.ops against the PyTorch functions that they stand for: tuned sizes and others, forward and backward. Run by
+./check torch."""
+import importlib.util
+import unittest
+
+import daemon_kit
+import kit
+from kernel_kit import KernelTest
+
+KERNELS = kit.ROOT / "kernels"
+
+
+def close(got, want, tolerance):
+    import torch
+
+    torch.testing.assert_close(got.float(), want.float(), rtol=tolerance, atol=tolerance)
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+class Ops(KernelTest):
+    @classmethod
+    def setUpClass(cls):
+        daemon_kit.DaemonTest.setUpClass.__func__(cls)
+
+    @classmethod
+    def prepare(cls):
+        def sweep(kernel, dtype, **dims):
+            cls.sweep_kernel(kernel, "--dtype", dtype, **dims)
+
+        rows = {"rows": 48, "cols": 128}
+        for kernel in ("rmsnorm", "layernorm"):
+            sweep(kernel, "f32", residual=0, **rows)
+            sweep(f"{kernel}_backward", "f32", **rows)
+        for kernel in ("softmax", "softmax_backward", "swiglu", "swiglu_backward"):
+            sweep(kernel, "f32", **rows)
+        for gradient in (0, 1):
+            sweep("cross_entropy", "f32", gradient=gradient, **rows)
+        sweep("attention", "bf16", batch=2, heads=4, kv_heads=2, seq=48, head_dim=64, causal=1)
+        for backward in (0, 1):
+            sweep("rope", "f32", seq=24, batch=2, heads=4, kv_heads=2, head_dim=64, backward=backward)
+        sweep("gemm", "bf16", m=48, n=64, k=128, epilogue=3)
+        sweep("gemm", "bf16", m=48, n=128, k=64, epilogue=0, transpose_b=0)
+        sweep("gemm", "bf16", m=64, n=128, k=48, epilogue=0, transpose_a=1, transpose_b=0)
+        sweep("adamw", "f32", n=6144)
+
+    def both(self, ours, theirs, *inputs, tolerance=1e-4, tuned=True):
+        """Values and gradients of both, of one set of inputs."""
+        import torch
+        from tunectl import ops
+
+        results = []
+        for function in (ours, theirs):
+            own = [one.detach().clone().requires_grad_(one.is_floating_point()) for one in inputs]
+            made = function(*own)
+            made = made if isinstance(made, tuple) else (made,)
+            torch.manual_seed(1)
+            sum((one * torch.randn_like(one)).sum() for one in made).backward()
+            results.append([*made, *[one.grad for one in own if one.grad is not None]])
+        self.assertEqual(len(results[0]), len(results[1]))
+        for got, want in zip(*results):
+            self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
+            close(got, want, tolerance)
+        if tuned is not None and getattr(ours, "op", None):
+            self.assertEqual(ops.why(ours.op) == (), tuned, ops.why(ours.op))
+
+    def named(self, op, function=None):
+        """A function that says which op it is of."""
+        def call(*inputs):
+            return (function or op)(*inputs)
+
+        call.op = op
+        return call
+
+    def test_rows(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        x, weight, bias = torch.randn(2, 24, 128), torch.rand(128) + 0.5, torch.randn(128)
+        self.both(self.named(ops.softmax), lambda x: torch.softmax(x, -1), x)
+        self.both(self.named(ops.swiglu), lambda g, u: F.silu(g) * u, x, torch.randn_like(x))
+        self.both(self.named(ops.rms_norm, lambda x, w: ops.rms_norm(x, w, 1e-5)),
+                  lambda x, w: F.rms_norm(x, (128,), w, 1e-5), x, weight)
+        self.both(self.named(ops.layer_norm, lambda x, w, b: ops.layer_norm(x, w, b, 1e-3)),
+                  lambda x, w, b: F.layer_norm(x, (128,), w, b, 1e-3), x, weight, bias)
+
+    def test_other_forms_are_pytorchs_own(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        x, weight = torch.randn(7, 3, 16), torch.randn(16)
+        self.both(lambda x: ops.softmax(x, 1), lambda x: torch.softmax(x, 1), x)
+        self.both(ops.rms_norm, lambda x: F.rms_norm(x, (16,), None, 1e-6), x)
+        self.both(ops.layer_norm, lambda x, w: F.layer_norm(x, (16,), w), x, weight)
+        close(ops.rms_norm(x.bfloat16(), weight), F.rms_norm(x.bfloat16(), (16,), weight, 1e-6), 1e-2)
+        flat = torch.randn(16)
+        self.both(ops.softmax, lambda x: torch.softmax(x, -1), flat)
+        self.both(ops.rms_norm, lambda x, w: F.rms_norm(x, (16,), w, 1e-6), flat, weight)
+        self.both(lambda x, w: ops.layer_norm(x, w, w), lambda x, w: F.layer_norm(x, (16,), w, w), flat, weight)
+        self.both(ops.swiglu, lambda g, u: F.silu(g) * u, flat, weight)
+        self.both(ops.swiglu, lambda g, u: F.silu(g) * u, x, weight)
+        self.both(ops.linear, F.linear, flat, torch.randn(4, 16), torch.randn(4))
+        q, k = torch.randn(2, 4, 8, 16), torch.randn(2, 4, 24, 16)
+        for q, k in ((q, k), (q[0], q[1]), (q.double(), q.double())):
+            self.both(lambda q, k: ops.attention(q, k, k), lambda q, k: F.scaled_dot_product_attention(q, k, k), q, k)
+        with self.assertRaisesRegex(ValueError, "none of 'mean'"):
+            ops.cross_entropy(x, torch.zeros(7, 3, dtype=torch.long), reduction="average")
+        with self.assertRaisesRegex(ValueError, "none of 'gelu'"):
+            ops.linear(x, torch.randn(4, 16), activation="relu")
+
+    def test_cross_entropy(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        logits, targets = torch.randn(48, 128), torch.randint(0, 128, (48,))
+        targets[5] = 7
+        for form in ({}, {"label_smoothing": 0.1}, {"ignore_index": 7}, {"reduction": "sum"}, {"reduction": "none"}):
+            with self.subTest(form):
+                self.both(self.named(ops.cross_entropy, lambda x: ops.cross_entropy(x, targets, **form)),
+                          lambda x: F.cross_entropy(x, targets, **form), logits)
+        deep = torch.randint(0, 128, (2, 24))
+        self.both(lambda x: ops.cross_entropy(x, deep),
+                  lambda x: F.cross_entropy(x.view(48, 128), deep.view(48)), logits.view(2, 24, 128))
+
+    def test_attention_and_rope(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        q, k, v = (torch.randn(2, heads, 48, 64).bfloat16() for heads in (4, 2, 2))
+        with torch.no_grad():
+            close(ops.attention(q, k, v, causal=True),
+                  F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True), 2e-2)
+        self.assertEqual(ops.why(ops.attention), ())
+        self.both(lambda q, k, v: ops.attention(q, k, v, scale=0.5),
+                  lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.5, enable_gqa=True), q, k, v,
+                  tolerance=3e-2)
+
+        def turned(q, k, cos, sin):
+            def turn(x):
+                low, high = x.chunk(2, -1)
+                c, s = cos[:, None, None, :], sin[:, None, None, :]
+                return torch.cat((low * c - high * s, high * c + low * s), -1)
+            return turn(q), turn(k)
+
+        angles = torch.randn(24, 32)
+        cos, sin = angles.cos(), angles.sin()
+        self.both(self.named(ops.rope, lambda q, k: ops.rope(q, k, cos, sin)), lambda q, k: turned(q, k, cos, sin),
+                  torch.randn(24, 2, 4, 64), torch.randn(24, 2, 2, 64))
+
+    def test_linear(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        x, weight, bias = torch.randn(2, 24, 128).bfloat16(), torch.randn(64, 128).bfloat16() / 8, torch.randn(64).bfloat16()
+        self.both(self.named(ops.linear, lambda x, w, b: ops.linear(x, w, b, "silu")),
+                  lambda x, w, b: F.silu(F.linear(x, w, b)), x, weight, bias, tolerance=4e-2)
+        self.both(ops.linear, F.linear, x, weight, tolerance=4e-2)
+        self.both(lambda x, w: ops.linear(x, w, activation="gelu"),
+                  lambda x, w: F.gelu(F.linear(x, w), approximate="tanh"), x, weight, tolerance=4e-2)
+
+    def test_compiled(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        weight = torch.rand(128)
+        ours = torch.compile(lambda x: ops.rms_norm(ops.softmax(x) * 2, weight), backend="aot_eager", fullgraph=True)
+        self.both(ours, lambda x: F.rms_norm(torch.softmax(x, -1) * 2, (128,), weight, 1e-6), torch.randn(2, 24, 128))
+
+    def test_adamw(self):
+        import torch
+        from tunectl import ops
+
+        start = torch.randn(48, 128)
+        made = []
+        for kind in (ops.AdamW, torch.optim.AdamW):
+            torch.manual_seed(2)
+            p = torch.nn.Parameter(start.clone())
+            optimiser = kind([p], lr=1e-2, weight_decay=0.1)
+            for _ in range(5):
+                p.grad = torch.randn_like(p)
+                optimiser.step()
+            made.append(p.detach())
+            saved = optimiser.state_dict()["state"][0]
+            self.assertEqual(sorted(saved), ["exp_avg", "exp_avg_sq", "step"])
+        close(*made, 1e-5)
+        self.assertEqual(ops.why(ops.AdamW), ())
+
+
+if __name__ == "__main__":
+    unittest.main()
