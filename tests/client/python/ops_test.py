@@ -176,19 +176,19 @@ class Ops(KernelTest):
         import torch
         from tunectl import ops
 
-        start = torch.randn(48, 128)
-        made = []
-        for kind in (ops.AdamW, torch.optim.AdamW):
-            torch.manual_seed(2)
-            p = torch.nn.Parameter(start.clone())
-            optimiser = kind([p], lr=1e-2, weight_decay=0.1)
-            for _ in range(5):
-                p.grad = torch.randn_like(p)
-                optimiser.step()
-            made.append(p.detach())
-            saved = optimiser.state_dict()["state"][0]
-            self.assertEqual(sorted(saved), ["exp_avg", "exp_avg_sq", "step"])
-        close(*made, 1e-5)
+        for start in (torch.randn(48, 128), torch.randn(128, 48).t()):
+            made = []
+            for kind in (ops.AdamW, torch.optim.AdamW):
+                torch.manual_seed(2)
+                p = torch.nn.Parameter(start.clone())
+                optimiser = kind([p], lr=1e-2, weight_decay=0.1)
+                for _ in range(5):
+                    p.grad = torch.randn_like(p)
+                    optimiser.step()
+                made.append(p.detach())
+                saved = optimiser.state_dict()["state"][0]
+                self.assertEqual(sorted(saved), ["exp_avg", "exp_avg_sq", "step"])
+            close(*made, 1e-5)
         self.assertEqual(ops.why(ops.AdamW), ())
 
 

@@ -318,21 +318,28 @@ class AdamW(torch.optim.AdamW):  # type: ignore[misc]
         beta1, beta2 = group["betas"]
         count = state["step"].item()
         arrays = [p, p.grad, state["exp_avg"], state["exp_avg_sq"]]
-        if all(one.is_contiguous() for one in arrays):  # else PyTorch's operations run on them as they lie
-            arrays = [one.view(-1) for one in arrays]
-        _adamw()(arrays[0], _unread(state["exp_avg"], 1), *arrays[1:], scalars={
+        scalars = {
             "rate": group["lr"], "decay": group["weight_decay"], "beta1": beta1, "beta2": beta2, "epsilon": group["eps"],
-            "correction1": 1 / (1 - beta1 ** count), "correction2": 1 / (1 - beta2 ** count)})
+            "correction1": 1 / (1 - beta1 ** count), "correction2": 1 / (1 - beta2 ** count)}
+        master = _unread(state["exp_avg"], 1)
+        if all(one.is_contiguous() for one in arrays):
+            p, g, m, v = [one.view(-1) for one in arrays]
+            _adamw()(p, master, g, m, v, scalars=scalars)
+        else:  # the kernel takes arrays in one piece
+            p, g, m, v = arrays
+            _step(p, master, g, m, v, **scalars)
+
+
+def _step(p: Any, master: Any, g: Any, m: Any, v: Any, rate: float, decay: float, beta1: float, beta2: float,
+          epsilon: float, correction1: float, correction2: float) -> None:
+    """The step of adamw's kernel, by PyTorch's operations."""
+    slope = g.float()
+    m.lerp_(slope, 1 - beta1)
+    v.mul_(beta2).addcmul_(slope, slope, value=1 - beta2)
+    root = (v * correction2).sqrt_().add_(epsilon)
+    p.copy_((p.float() * (1 - rate * decay)).addcdiv_(m, root, value=-rate * correction1))
 
 
 @_once
 def _adamw() -> TunedKernel:
-    def fallback(p: Any, master: Any, g: Any, m: Any, v: Any, rate: float, decay: float, beta1: float, beta2: float,
-                 epsilon: float, correction1: float, correction2: float) -> None:
-        slope = g.float()
-        m.lerp_(slope, 1 - beta1)
-        v.mul_(beta2).addcmul_(slope, slope, value=1 - beta2)
-        root = (v * correction2).sqrt_().add_(epsilon)
-        p.copy_((p.float() * (1 - rate * decay)).addcdiv_(m, root, value=-rate * correction1))
-
-    return _made("AdamW", TunedKernel("adamw", fallback, None, {"master": 0}))
+    return _made("AdamW", TunedKernel("adamw", _step, None, {"master": 0}))
