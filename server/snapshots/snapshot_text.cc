@@ -89,8 +89,27 @@ const char* NameOf(Role role) {
   }
 }
 
-// An arg that a caller passes, with its shape. Callers do not see scratch and tensor maps.
-Json ToJson(const ArgSpec& arg) {
+// Adds the dims and strides of a tensor map if one of them uses strides of arrays. Those that do
+// not are null: they stay as they were compiled.
+void AddStrides(const KernelSpec& spec, const TensorMapSpec& map, Json& json) {
+  bool any = false;
+  const auto expressions = [&](const std::vector<std::string>& texts) {
+    Json list = Json::array();
+    for (const std::string& text : texts) {
+      const bool uses = UsesStrides(spec, text);
+      list.push_back(uses ? Json(text) : Json());
+      any |= uses;
+    }
+    return list;
+  };
+  Json dims = expressions(map.dims);
+  Json strides = expressions(map.strides);
+  if (any) json.update({{"dims", std::move(dims)}, {"strides", std::move(strides)}});
+}
+
+// An arg of a launch, with the shape that a caller's array has, and what a launch works out of the
+// strides of the arrays. Callers do not pass scratch, integer scalars and tensor maps.
+Json ToJson(const KernelSpec& spec, const ArgSpec& arg) {
   Json json = {{"name", arg.name}};
   if (arg.buffer.has_value()) {
     const BufferSpec& buffer = *arg.buffer;
@@ -98,10 +117,15 @@ Json ToJson(const ArgSpec& arg) {
                  {"dtype", buffer.dtype},
                  {"shape", buffer.shape},
                  {"role", NameOf(buffer.role)}});
+    if (buffer.strided) json["strided"] = true;
   } else if (arg.symbol.has_value()) {
     json.update({{"kind", "symbol"}, {"dtype", arg.symbol->dtype}, {"shape", arg.symbol->shape}});
   } else {
     json["kind"] = arg.scalar.has_value() ? "scalar" : "tensor_map";
+    if (arg.scalar.has_value() && UsesStrides(spec, arg.scalar->value)) {
+      json.update({{"dtype", arg.scalar->dtype}, {"value", arg.scalar->value}});
+    }
+    if (arg.tensor_map.has_value()) AddStrides(spec, *arg.tensor_map, json);
   }
   return json;
 }
@@ -124,7 +148,7 @@ Json ToJson(const std::string& name, const Kernel& kernel, const std::string& in
   for (const ConstraintSpec& constraint : spec.constraints) {
     json["constraints"].push_back(constraint.expression);
   }
-  for (const ArgSpec& arg : spec.args) json["args"].push_back(ToJson(arg));
+  for (const ArgSpec& arg : spec.args) json["args"].push_back(ToJson(spec, arg));
   if (spec.steps.empty()) json["steps"].push_back(ToJson(*spec.launch, ""));
   for (const StepSpec& step : spec.steps) {
     json["steps"].push_back(ToJson(*step.launch, step.when));

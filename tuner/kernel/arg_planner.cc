@@ -13,7 +13,6 @@
 namespace tune {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 40;
 constexpr int64_t kMaxOffsets = int64_t{1} << 22;  // so that sums of lengths fit 64 bits
 constexpr int kFirstSmWithTensorMaps = 90;
 constexpr int64_t kMaxBlock = int64_t{1} << 20;  // as Triton's largest tensor

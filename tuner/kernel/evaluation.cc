@@ -17,6 +17,19 @@ Evaluation::Evaluation(const ParsedSpec& parsed, const Problem& problem, const T
   for (const ParsedLet& let : parsed_.lets) {
     if (!let.uses_params) SetLet(let);
   }
+  for (size_t i = 0; i < parsed_.args.size(); ++i) {
+    if (parsed_.args[i].buffer.strided) SetStrides(parsed_.spec.args[i].name, parsed_.args[i]);
+  }
+}
+
+void Evaluation::SetStrides(const std::string& name, const ParsedArg& arg) {
+  int64_t stride = 1;
+  for (size_t axis = arg.shape.size(); axis-- > 1;) {
+    const absl::StatusOr<int64_t> extent = arg.shape[axis].EvaluateInteger(scope_);
+    if (!extent.ok() || *extent < 1 || *extent > kMaxElements / stride) return;  // told by the plan
+    stride *= *extent;
+    scope_.Set(StrideName(name, axis - 1), stride);
+  }
 }
 
 void Evaluation::SetConfig(const Config& config) {

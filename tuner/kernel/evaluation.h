@@ -3,6 +3,7 @@
 // tuner/kernel.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "tuner/problem.h"
 
 namespace tune {
+
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;  // of a buffer
 
 class Evaluation {
  public:
@@ -56,6 +59,8 @@ class Evaluation {
     return Explain(field, result.status());
   }
   void SetLet(const ParsedLet& let);
+  // Sets the strides of a buffer to those of contiguous elements.
+  void SetStrides(const std::string& name, const ParsedArg& arg);
 
   const ParsedSpec& parsed_;
   Scope scope_;

@@ -100,8 +100,9 @@ struct BufferSpec {
   std::string file;
   std::string expected;
   std::optional<TensorDescriptorSpec> tensor_descriptor;
+  bool strided = false;
 };
-TUNE_FIELDS(BufferSpec, dtype, shape, role, fill, file, expected, tensor_descriptor);
+TUNE_FIELDS(BufferSpec, dtype, shape, role, fill, file, expected, tensor_descriptor, strided);
 
 struct ScalarSpec {
   std::string dtype;
@@ -237,6 +238,11 @@ TUNE_FIELDS(KernelSpec, name, summary, source, headers, entry, dims, dtypes, par
 inline Role RoleOf(const ArgSpec& arg) {
   return arg.buffer.has_value() ? arg.buffer->role : Role{};
 }
+
+// How expressions call the stride of a buffer's axis: "x_stride_0".
+std::string StrideName(const std::string& buffer, size_t axis);
+// Whether an expression uses the stride of a buffer that is strided.
+bool UsesStrides(const KernelSpec& spec, const std::string& expression);
 
 // The index of an arg in the spec; nullopt if no arg has the name.
 std::optional<size_t> FindArg(const KernelSpec& spec, const std::string& name);

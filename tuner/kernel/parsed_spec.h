@@ -68,6 +68,7 @@ struct ParsedArg {
   std::optional<Expression> fill_columns;
   std::optional<Expression> fill_lengths;
   std::optional<Expression> value;
+  bool uses_strides = false;  // the value does
   std::vector<Expression> dims;
   std::vector<Expression> strides;
   std::vector<Expression> box;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a spec, a problem and a config to the numbers and text that compilers and devices use.
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
@@ -85,8 +86,9 @@ std::string TritonName(DType dtype) {
 }
 
 // The hints that Triton's own launcher would find. Buffers start where devices allocate, at a
-// multiple of 256 bytes at least.
-std::vector<ArgumentHint> HintsOf(const std::vector<ArgPlan>& args) {
+// multiple of 256 bytes at least. A scalar of `varying` has another value at each call.
+std::vector<ArgumentHint> HintsOf(const std::vector<ArgPlan>& args,
+                                  const std::set<std::string>& varying = {}) {
   constexpr int64_t kDivisor = 16;
   std::vector<ArgumentHint> hints;
   for (const ArgPlan& arg : args) {
@@ -102,7 +104,8 @@ std::vector<ArgumentHint> HintsOf(const std::vector<ArgPlan>& args) {
       ArgumentHint& hint = hints.emplace_back();
       hint.name = scalar->name;
       hint.type = TritonName(scalar->dtype);
-      if (const auto* integer = std::get_if<int64_t>(&scalar->value)) {
+      const auto* integer = std::get_if<int64_t>(&scalar->value);
+      if (integer != nullptr && !varying.contains(scalar->name)) {
         hint.divisor = *integer % kDivisor == 0 ? kDivisor : 1;
         hint.is_one = *integer == 1;
       }
@@ -268,8 +271,9 @@ class Planner {
       if (program.steps.empty()) BeFirst(plan.launch);
       const std::string& source = step.source.empty() ? chosen : step.source;
       const bool hinted = TraitsOf(parsed_.language).launched_as_compiled;
-      plan.launch.unit = units.Add(source, plan.launch.entry,
-                                   hinted ? HintsOf(plan.args) : std::vector<ArgumentHint>());
+      plan.launch.unit = units.Add(
+          source, plan.launch.entry,
+          hinted ? HintsOf(plan.args, ScalarsWithStrides()) : std::vector<ArgumentHint>());
       program.steps.push_back(std::move(plan));
     }
     if (program.steps.empty()) return NoStep();
@@ -297,6 +301,14 @@ class Planner {
     }
     if (launches.empty()) return NoStep();
     return launches;
+  }
+
+  std::set<std::string> ScalarsWithStrides() const {
+    std::set<std::string> names;
+    for (size_t i = 0; i < parsed_.args.size(); ++i) {
+      if (parsed_.args[i].uses_strides) names.insert(spec_.args[i].name);
+    }
+    return names;
   }
 
   // Each unit has its own variable of the name, if its files mention one.

@@ -55,6 +55,11 @@ class SpecChecker {
   absl::Status CheckScalar(const ScalarSpec& scalar, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckDescriptor(const BufferSpec& buffer, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckTensorMap(const TensorMapSpec& map, const SpecPlace& place, ParsedArg* parsed);
+  // Checks the names of the strides, which the expressions of all args may use.
+  absl::Status CheckStrides();
+  // Is it one that uses strides? An error if it uses params, too: it is evaluated without a config.
+  absl::StatusOr<bool> FindStrides(const Expression& expression, const SpecPlace& place,
+                                   const char* field, int index) const;
   // spec_checker_data.cc: what buffers hold, and what results are held to.
   absl::Status CheckFill(const BufferSpec& buffer, const SpecPlace& place, ParsedArg* parsed);
   absl::Status CheckFillBounds(const FillSpec& fill, const SpecPlace& place, ParsedArg* parsed);
@@ -126,6 +131,8 @@ class SpecChecker {
   Names macros_;
   Names problem_names_;  // known once there is a problem
   Names config_names_;   // known once there is a config
+  Names stride_names_;   // strides of buffers
+  Names launch_names_;   // known once there are a config and arrays
 };
 
 // A C identifier of at most 64 characters that neither C++ nor we reserve.

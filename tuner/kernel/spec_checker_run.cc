@@ -30,7 +30,50 @@ bool IsPeakName(const std::string& name) { return IsOneOf(name, kPeaks); }
 
 std::string PeakNames() { return absl::StrJoin(kPeaks, ", "); }
 
+absl::Status SpecChecker::CheckStrides() {
+  for (int i = 0; i < std::ssize(spec_.args); ++i) {
+    const ArgSpec& arg = spec_.args[i];
+    if (!arg.buffer.has_value() || !arg.buffer->strided) continue;
+    const SpecPlace place = root_.Nested("args", i).Nested("buffer");
+    const BufferSpec& buffer = *arg.buffer;
+    if (buffer.role == Role::kScratch) return place.Error("strided", "scratch is contiguous");
+    if (buffer.tensor_descriptor.has_value()) {
+      return place.Error("strided", "a tensor_descriptor is of a contiguous buffer");
+    }
+    if (buffer.shape.size() < 2) {
+      return place.Error("strided", "a buffer of one axis has no stride but 1");
+    }
+    for (size_t axis = 0; axis + 1 < buffer.shape.size(); ++axis) {
+      const std::string name = StrideName(arg.name, axis);
+      if (taken_.count(name) > 0) {
+        return place.Error("strided", absl::StrCat("a dim, param or let has the name '", name,
+                                                   "', which is that of a stride"));
+      }
+      stride_names_.insert(name);
+    }
+  }
+  launch_names_ = config_names_;
+  launch_names_.insert(stride_names_.begin(), stride_names_.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SpecChecker::FindStrides(const Expression& expression, const SpecPlace& place,
+                                              const char* field, int index) const {
+  bool found = false;
+  std::string other;
+  for (const std::string& name : expression.names()) {
+    const bool is_stride = stride_names_.count(name) > 0;
+    found |= is_stride;
+    if (!is_stride && problem_names_.count(name) == 0) other = name;
+  }
+  if (!found || other.empty()) return found;
+  return place.Error(field, index,
+                     absl::StrCat("an expression with strides uses no params, as '", other,
+                                  "' is or needs one: it is evaluated again at a call"));
+}
+
 absl::Status SpecChecker::CheckArgs() {
+  RETURN_IF_ERROR(CheckStrides());
   Names seen;
   bool has_output = false;
   for (int i = 0; i < std::ssize(spec_.args); ++i) {
@@ -151,8 +194,11 @@ absl::Status SpecChecker::CheckScalar(const ScalarSpec& scalar, const SpecPlace&
     return place.Error("dtype", absl::StrCat("unknown scalar type '", scalar.dtype,
                                              "'; known: ", absl::StrJoin(kScalarTypes, ", ")));
   }
-  ASSIGN_OR_RETURN(parsed->value, Parse(place, "value", -1, scalar.value, config_names_));
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(parsed->value, Parse(place, "value", -1, scalar.value, launch_names_));
+  ASSIGN_OR_RETURN(parsed->uses_strides, FindStrides(*parsed->value, place, "value", -1));
+  const absl::StatusOr<DType> dtype = ParseDType(scalar.dtype);
+  if (!parsed->uses_strides || (dtype.ok() && !IsFloat(*dtype))) return absl::OkStatus();
+  return place.Error("dtype", "strides are integers");
 }
 
 absl::Status SpecChecker::CheckTensorMap(const TensorMapSpec& map, const SpecPlace& place,
@@ -174,8 +220,14 @@ absl::Status SpecChecker::CheckTensorMap(const TensorMapSpec& map, const SpecPla
     return place.Error(
         "box", absl::StrCat("as many as dims: ", map.dims.size(), ", not ", map.box.size()));
   }
-  RETURN_IF_ERROR(ParseAll(place, "dims", map.dims, config_names_, &parsed->dims));
-  RETURN_IF_ERROR(ParseAll(place, "strides", map.strides, config_names_, &parsed->strides));
+  RETURN_IF_ERROR(ParseAll(place, "dims", map.dims, launch_names_, &parsed->dims));
+  RETURN_IF_ERROR(ParseAll(place, "strides", map.strides, launch_names_, &parsed->strides));
+  for (int i = 0; i < std::ssize(map.dims); ++i) {
+    RETURN_IF_ERROR(FindStrides(parsed->dims[i], place, "dims", i).status());
+  }
+  for (int i = 0; i < std::ssize(map.strides); ++i) {
+    RETURN_IF_ERROR(FindStrides(parsed->strides[i], place, "strides", i).status());
+  }
   RETURN_IF_ERROR(ParseAll(place, "box", map.box, config_names_, &parsed->box));
   const uint32_t swizzle = map.swizzle_bytes;
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128) {
