@@ -111,6 +111,8 @@ class Interface(kit.PackageTest):
                                   ("dtype_bytes * sm", 180), ("target", "sm_90a"), ("sm_count", 132), ("-n", -4096)):
             found = snapshot.evaluate("scale", {"n": 4096, "mode": 0}, "bf16", "sm_90a", expression)
             self.assertEqual((found, type(found)), (value, type(value)), expression)
+        strides = {"n": 4096, "mode": 0, "x_stride_0": 96}
+        self.assertEqual(snapshot.evaluate("scale", strides, "bf16", "sm_90a", "x_stride_0 * dtype_bytes"), 192)
         for expression in ("n +", "m", "1 // 0", "bytes", "__import__('os')", "x" * 5000, "2 ** 2 ** 2 ** 2 ** 2 ** 2"):
             with self.subTest(expression[:20]), self.assertRaises(ValueError):
                 snapshot.evaluate("scale", {"n": 4096}, "bf16", "sm_90a", expression)

@@ -11,7 +11,7 @@ import unittest
 import unittest.mock
 
 import kit
-from tunectl import _artifact, _launch_cuda, _program
+from tunectl import _artifact, _launch_cuda, _program, _strides
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -191,6 +191,23 @@ class Launches(unittest.TestCase):
                 "box": [8, 4], "swizzle_bytes": 128, "l2_promotion_bytes": 256}
         self.launch(artifact(step("gemm_pm", buffer("y", 64, "output"), plan)), {"x": "bf16", "y": "f32"}, 1, 2)
         self.assertIn(" 2 [map 9 2 8 16 4 3 3] ", self.lines()[0])
+
+    def test_strides_change_integers_and_tensor_maps(self):
+        plan = {"kind": "tensor_map", "name": "map", "buffer": "x", "dims": [8, 8], "strides_bytes": [16],
+                "box": [8, 4], "swizzle_bytes": 128, "l2_promotion_bytes": 256}
+        program = _launch_cuda.CudaProgram(
+            artifact(step("two_pmi", buffer("y", 64, "output"), plan, scalar("pitch", "i32", 8))), {"x": "bf16", "y": "f32"}, 0)
+        tensors = Tensors(1, 2)
+        for pitch in (24, 40):
+            placed = _strides.Placed(((pitch, 1), (8, 1)), {"pitch": pitch}, {"map": ([None, None], [2 * pitch])})
+            self.log.write_text("")
+            program.for_strides(placed, {}).launch(tensors.pointers, tensors)
+            self.assertIn(f" 2 [map 9 2 8 {2 * pitch} 4 3 3] {pitch}", self.lines()[0])
+        self.log.write_text("")
+        program.launch(tensors.pointers, tensors)
+        self.assertIn(" 2 [map 9 2 8 16 4 3 3] 8", self.lines()[0])
+        with self.assertRaisesRegex(ValueError, "pitch is 4294967296 for these strides, which is more than an i32 holds"):
+            program.for_strides(_strides.Placed((), {"pitch": 1 << 32}, {}), {})
 
     def test_what_cannot_be_loaded_or_launched(self):
         one = step("one_p", buffer("x", 64))

@@ -47,7 +47,7 @@ class Launch(unittest.TestCase):
         return _unrolled.launch(self.program, inputs, makers, changed, self.written.append)
 
     def launch_into(self, inputs, outputs, changed=()):
-        def refuse(at, other):
+        def refuse(at, other, *places):
             raise ValueError(f"{at} lies where {other} does")
 
         return _unrolled.launch_into(self.program, [24] * (inputs + outputs), outputs, changed, self.written.append, refuse)
@@ -78,6 +78,23 @@ class Launch(unittest.TestCase):
             self.assertIs(self.launch(2, [refuse])(bad, self.x), False)
             self.assertIs(self.launch_into(2, 1)(self.x, self.y, bad), False)
         self.assertEqual(self.program.started, [])
+
+    def test_others_are_asked_for_what_lies_badly(self):
+        asked, bad = [], Tensor(0x300, is_contiguous=False)
+        lie = _unrolled.Lie(otherwise=lambda *tensors: asked.append(tensors) or "otherwise")
+        self.assertEqual(_unrolled.launch(self.program, 2, [], [], self.written.append, lie)(self.x, bad), "otherwise")
+        self.assertEqual(asked, [(self.x, bad)])
+        known = _unrolled.launch(self.program, 2, [], [], self.written.append, lie._replace(is_contiguous=False))
+        self.assertIsNone(known(self.x, bad))
+        self.assertEqual(self.program.started[0][1], [0x100, 0x300])
+
+    def test_tensors_among_each_others_elements_may_be_apart(self):
+        places = []
+        for answer, results in ((True, False), (False, self.y)):
+            into = _unrolled.launch_into(self.program, [300, 300], 1, [], self.written.append,
+                                         lambda *facts, answer=answer: places.append(facts) or answer)
+            self.assertIs(into(self.x, self.y), results)
+        self.assertEqual(places, [(1, 0, 0x200, 0x100)] * 2)
 
     def test_another_current_device_is_so_again_afterwards(self):
         self.program.current = 0

@@ -176,7 +176,11 @@ TUNE_API tune_status tune_kernel_json(const tune_client* client, const char* ker
  * dims and the dtype of `problem`, which are taken as they are, without defaults or bounds; the
  * target ("sm_90a"; NULL: the CPU's); and the spec's lets that depend on these alone. `value` has
  * no name, and its text lives until the thread's next call. TUNE_INVALID_ARGUMENT: the expression
- * cannot be evaluated. TUNE_NOT_FOUND: no such kernel. */
+ * cannot be evaluated. TUNE_NOT_FOUND: no such kernel.
+ *
+ * A launch on arrays that are not contiguous: for each arg of tune_kernel_json that has `value`, or
+ * `dims` and `strides`, these expressions give the scalar, or the tensor map in bytes, in the place
+ * of tune_arg's. `problem` then has the strides among its dims, in elements: "x_stride_0". */
 TUNE_API tune_status tune_evaluate(const tune_client* client, const tune_question* problem,
                                    const char* target, const char* expression,
                                    struct tune_param* value);
@@ -386,7 +390,7 @@ typedef struct tune_arg {
   /* A buffer. */
   const char* role; /* "input", "output", "inout"; "scratch" is the caller's to allocate */
   int64_t count;    /* of elements */
-  /* A scalar, as the kernel takes it. */
+  /* A scalar, as the kernel takes it, and as contiguous arrays have it. */
   const void* value;
   size_t value_bytes;
   /* A tensor map, as cuTensorMapEncodeTiled takes it; strides of all dims but the first. */

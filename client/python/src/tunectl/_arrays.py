@@ -11,7 +11,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from . import _dlpack
 from ._dtypes import DTYPE_BYTES, dtype_name
@@ -34,6 +34,7 @@ class Array(NamedTuple):
     is_contiguous: bool  # and has memory that a kernel can read as it is
     is_writable: bool
     trouble: str = ""  # why `is_contiguous` is false: "is not contiguous"
+    strides: Optional[tuple[int, ...]] = None  # in elements, of an array that is not contiguous and has no other trouble
 
 
 def _of_interface(array: Any, interface: Any, device: str) -> Array:
@@ -50,8 +51,11 @@ def _of_interface(array: Any, interface: Any, device: str) -> Array:
         for extent, stride in zip(reversed(shape), reversed(strides)):
             dense = dense and (extent <= 1 or stride == expected)
             expected *= extent
+    steps = None
+    if not trouble and not dense and not any(stride % int(typestr[2:]) for stride in strides):
+        steps = tuple(stride // int(typestr[2:]) for stride in strides)
     trouble = trouble or ("" if dense else "is not contiguous")
-    return Array(shape, dtype, device, address, not trouble, not is_readonly, trouble)
+    return Array(shape, dtype, device, address, not trouble, not is_readonly, trouble, steps)
 
 
 def _kind_of(array: Any) -> str:
@@ -64,13 +68,15 @@ def _kind_of(array: Any) -> str:
 
 
 def _of_tensor(tensor: Any) -> Array:
-    trouble, address = _trouble_of(tensor), 0
+    trouble, address, strides = _trouble_of(tensor), 0, None
     if trouble in ("", "is not contiguous"):
         try:
             address = tensor.data_ptr()
+            strides = tuple(tensor.stride()) if trouble and hasattr(tensor, "stride") else None
         except RuntimeError:  # a wrapper of another tensor
             trouble = "is without memory of its own"
-    return Array(tuple(tensor.shape), dtype_name(tensor.dtype), str(tensor.device), address, not trouble, True, trouble)
+    return Array(tuple(tensor.shape), dtype_name(tensor.dtype), str(tensor.device), address, not trouble, True, trouble,
+                 strides)
 
 
 def _trouble_of(tensor: Any) -> str:
@@ -107,8 +113,9 @@ def describe(array: Any) -> Array:
                      True)
     if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
         told = _dlpack.read(array)
-        trouble = "" if told.is_dense else "is not contiguous"
-        return Array(told.shape, told.dtype, told.device, told.address, told.is_dense, told.is_writable, trouble)
+        trouble = "" if told.strides is None else "is not contiguous"
+        return Array(told.shape, told.dtype, told.device, told.address, not trouble, told.is_writable, trouble,
+                     told.strides)
     raise TypeError(f"a kernel takes tensors and arrays, not {type(array).__name__}")
 
 
@@ -128,19 +135,27 @@ def dtype_in_full(dtype: str) -> str:
     return _NAMES.get(dtype, dtype)
 
 
-def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
-    """A new array of the framework and the device of another. TypeError: give the outputs."""
+def empty(like: Any, shape: Sequence[int], dtype: str, strides: Optional[Sequence[int]] = None) -> Any:
+    """A new array of the framework and the device of another. TypeError: give the outputs.
+
+    strides  of a dense array, in elements; None: contiguous
+    """
     for kind in type(like).__mro__:
         module: Any = sys.modules.get(kind.__module__.partition(".")[0])
         dtype_of = getattr(module, dtype_in_full(dtype), None)
         if dtype_of is not None and hasattr(module, "empty"):
             more = {"device": like.device} if hasattr(like, "data_ptr") else {}
-            return module.empty(tuple(shape), dtype=dtype_of, **more)
+            if strides is None:
+                return module.empty(tuple(shape), dtype=dtype_of, **more)
+            axes = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+            made = module.empty(tuple(shape[axis] for axis in axes), dtype=dtype_of, **more)
+            places = tuple(axes.index(axis) for axis in range(len(axes)))
+            return made.permute(places) if hasattr(made, "permute") else made.transpose(places)
     raise TypeError(f"outputs are made for PyTorch, NumPy and CuPy; of {type(like).__name__} give "
                     f"them as out=")
 
 
-def maker(shape: Sequence[int], dtype: str, device: str) -> Callable[[], Any]:
+def maker(shape: Sequence[int], dtype: str, device: str, strides: Sequence[int]) -> Callable[[], Any]:
     """What makes a new tensor of torch, dense and without its elements. On a GPU the device must be the current one.
 
     Uses what torch's own compiled code allocates with, where there is that: half the time of torch.empty.
@@ -150,12 +165,8 @@ def maker(shape: Sequence[int], dtype: str, device: str) -> Callable[[], Any]:
     guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
     of_compiled = getattr(guards, f"_empty_strided_{kind}", None)
     if of_compiled is None:
-        return functools.partial(torch.empty, tuple(shape), dtype=wanted, device=device)
-    strides, stride = [], 1
-    for extent in reversed(shape):
-        strides.append(stride)
-        stride *= extent
-    return functools.partial(of_compiled, tuple(shape), tuple(reversed(strides)), wanted)
+        return functools.partial(torch.empty_strided, tuple(shape), tuple(strides), dtype=wanted, device=device)
+    return functools.partial(of_compiled, tuple(shape), tuple(strides), wanted)
 
 
 def reshaped(array: Any, shape: Sequence[Any]) -> Any:

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arrays
+from . import _arrays, _strides
 from ._kernel import Kernel
+from ._launch import Launch
 from ._plan import DETERMINISTIC, Untuned
 from ._scalars import names_of, unknown_to
 from ._workload import Signature, signature_of
@@ -121,9 +122,10 @@ class Backward:
         of = {"input": inputs, "output": outputs, "gradient": gradients}
         arrays = tuple(of[what][i] for what, i in self.places)
         why: Optional[LookupError] = None
-        if all(one is not None for one in arrays):
+        if all(one is not None for one in arrays) and self._was_launched(inputs, dims):
             try:
-                made = self.kernel.without_gradient(arrays, self._dims(arrays, dims), self._own_scalars(scalars))
+                own = self._dims(arrays, dims)
+                made = self.kernel.without_gradient(self.kernel.fitted(arrays, own), own, self._own_scalars(scalars))
                 made = made if isinstance(made, tuple) else (made,)
                 found: list[Any] = [None] * len(inputs)
                 for i, gradient in zip(self._results, made):
@@ -139,6 +141,26 @@ class Backward:
                                "inplace operation after the call")
         leaves = [one.detach().requires_grad_(i in self.gives) for i, one in enumerate(inputs)]
         return self._by_fallback(leaves, gradients, scalars, [i in self.gives for i in range(len(inputs))], False)
+
+    def _was_launched(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> bool:
+        """Whether the forward kernel takes views as these are: else its fallback ran, which may leave outputs out."""
+        if all([one is None or one.is_contiguous() for one in inputs]):
+            return True
+        if any(one is None for one in inputs):
+            return False
+        plan = self._forward.plan_of(tuple(inputs), (), dims)
+        return isinstance(plan, Launch) and not plan.why_not(inputs)
+
+    def strides(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        """Of the gradient of each input, as a launch makes it; None: it is contiguous."""
+        of = {"input": inputs, "output": outputs, "gradient": gradients}
+        arrays, signature = [of[what][i] for what, i in self.places], signature_of(self._kernel())
+        found: list[Any] = [None] * len(inputs)
+        if all(one is not None for one in arrays):
+            shapes = [inputs[i].shape for i in self._results]
+            for i, steps in zip(self._results, _strides.of_outputs(signature, shapes, arrays)):
+                found[i] = steps
+        return found
 
     def differentiable(self, inputs: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
                        needs: Sequence[bool]) -> tuple[Any, ...]:

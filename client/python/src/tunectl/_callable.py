@@ -137,8 +137,7 @@ class TunedKernel(Planner):
     def _with_gradient(self, *inputs: Any) -> Any:
         """A call of plain tensors, one of which needs a gradient. Only a transform of torch.func may follow it."""
         function = self._functions.get(_gradient_key(inputs))
-        if (function is None or _followed.is_transformed(sys.modules["torch"])
-                or not all([one.is_contiguous() and not one.is_neg() for one in inputs])):
+        if function is None or _followed.is_transformed(sys.modules["torch"]):
             return self._call(inputs, (), _NO_SCALARS, {})
         return function.apply(*inputs)
 
@@ -392,7 +391,10 @@ _know_form._dynamo_marked_constant = True  # type: ignore[attr-defined]  # by to
 
 
 def _gradient_key(inputs: Sequence[Any]) -> Any:
-    return (_wants_determinism(), *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
+    facts = (_wants_determinism(), *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
+    if all([one.is_contiguous() and not one.is_neg() for one in inputs]):
+        return facts
+    return (*facts, *[(one.stride(), one.is_neg()) for one in inputs])
 
 
 def _outputs_of(out: Any) -> tuple[Any, ...]:
@@ -401,6 +403,9 @@ def _outputs_of(out: Any) -> tuple[Any, ...]:
 
 def _launched(plan: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float]) -> Any:
     if scalars:
+        plan = plan.for_arrays(inputs + outputs)
+        if plan is None:
+            return False
         plan = plan.for_scalars()
         plan.program.set_scalars(scalars)
     return plan.into(*inputs, *outputs) if outputs else plan.launch(*inputs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 LEGACY_DEFAULT_STREAM = 1
@@ -23,7 +23,7 @@ class Told(NamedTuple):
     dtype: str
     device: str
     address: int
-    is_dense: bool
+    strides: Optional[tuple[int, ...]]  # in elements; None: dense
     is_writable: bool
 
 
@@ -67,7 +67,7 @@ def read(array: Any) -> Told:
         dtype = f"{dtype} by {tensor.lanes}"
     shape = tuple(tensor.shape[:tensor.axes])
     return Told(shape, dtype, f"cuda:{int(number)}" if on_gpu else "cpu", (tensor.data or 0) + tensor.byte_offset,
-                _is_dense(shape, tensor), not flags & IS_READ_ONLY)
+                _strides_of(shape, tensor), not flags & IS_READ_ONLY)
 
 
 def _capsule_of(array: Any, stream: int | None) -> Any:
@@ -78,12 +78,12 @@ def _capsule_of(array: Any, stream: int | None) -> Any:
         return array.__dlpack__(**more)
 
 
-def _is_dense(shape: tuple[int, ...], tensor: _Tensor) -> bool:
+def _strides_of(shape: tuple[int, ...], tensor: _Tensor) -> Optional[tuple[int, ...]]:
     if not tensor.strides or math.prod(shape) == 0:
-        return True
-    expected = 1
-    for extent, stride in zip(reversed(shape), reversed(tensor.strides[:tensor.axes])):
+        return None
+    strides, expected = tuple(tensor.strides[:tensor.axes]), 1
+    for extent, stride in zip(reversed(shape), reversed(strides)):
         if extent != 1 and stride != expected:
-            return False
+            return strides
         expected *= extent
-    return True
+    return None

@@ -6,8 +6,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
-from . import _arrays, _unrolled
+from . import _arrays, _strides, _unrolled
 from ._artifact import Artifact
+from ._dtypes import DTYPE_BYTES
+
+_STRIDES_MAX = 1024  # that a plan keeps launches of
 
 
 class Launch:
@@ -16,49 +19,116 @@ class Launch:
     outputs  shape and dtype of each
     launch   of the inputs: the new outputs, as None, one, or a tuple; False: the arrays do not lie as the kernel needs
     into     of the inputs and the outputs: the same
+
+    It launches on contiguous arrays. For others of a kernel that takes strides it makes a launch of their strides, which
+    it keeps: `placed` tells what such a one has of its own.
     """
 
     def __init__(self, program: Any, outputs: Sequence[tuple[tuple[int, ...], str]], inputs: Sequence[_arrays.Array],
-                 are_tensors: bool, args: Sequence[Mapping[str, Any]]) -> None:
+                 are_tensors: bool, args: Sequence[Mapping[str, Any]], strided: Optional[_strides.Strided] = None,
+                 placed: Optional[_strides.Placed] = None) -> None:
         self.outputs = outputs
-        self.program = program
-        self._made_of = (outputs, inputs, are_tensors, args)
+        self._made_of = (outputs, inputs, are_tensors, args, strided)
+        self._strided, self._placed = strided, placed
+        self._by_strides: dict[tuple[_strides.Strides, ...], Launch] = {}
         self._for_scalars: Optional[Launch] = None
         self._names = [arg["name"] for arg in args]
-        facts = [*[(one.shape, one.dtype) for one in inputs], *outputs]
-        self._sizes = [_arrays.bytes_of(shape, dtype) for shape, dtype in facts]
+        self._is_strided = [bool(arg.get("strided")) for arg in args]
+        self._facts = [*[(one.shape, one.dtype) for one in inputs], *outputs]
+        strides = placed.strides if placed is not None else [_strides.contiguous(shape) for shape, _ in self._facts]
+        self._sizes = [_strides.extent_of(shape, steps) * DTYPE_BYTES[dtype]
+                       for (shape, dtype), steps in zip(self._facts, strides)]
+        self._patterns = [_strides.pattern_of(shape, steps, dtype) for (shape, dtype), steps in zip(self._facts, strides)]
         changed = [i for i, arg in enumerate(args) if arg.get("role") == "inout"]
         self._written = [*changed, *range(len(inputs), len(args))]
+        self._output_strides = list(strides[len(inputs):])
+        if placed is not None:
+            program = program.for_strides(placed, dict(zip(self._names, self._facts)))
+        self.program = program
         if are_tensors:
             self.program = program = program.for_torch()
-            makers = [_arrays.maker(shape, dtype, inputs[0].device) for shape, dtype in outputs]
+            makers = [_arrays.maker(shape, dtype, inputs[0].device, steps)
+                      for (shape, dtype), steps in zip(outputs, self._output_strides)]
             bump = _bumper()
-            self.launch = _unrolled.launch(program, len(inputs), makers, changed, bump, "is_neg")
-            self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, bump, self._refuse_overlap, "is_neg")
+            lie = _unrolled.Lie("is_neg", placed is None, self._of_strides if strided is not None else None)
+            self.launch = _unrolled.launch(program, len(inputs), makers, changed, bump, lie)
+            self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, bump, self._may_overlap, lie)
         else:
             self.launch, self.into = self._launch_any, self._launch_any_into
 
     def for_scalars(self) -> Launch:
         """The same for calls that set scalars. What an interrupted one leaves behind no other call sees."""
         if self._for_scalars is None:
-            self._for_scalars = Launch(self.program.for_scalars(), *self._made_of)
+            self._for_scalars = Launch(self.program.for_scalars(), *self._made_of, self._placed)
         return self._for_scalars
+
+    def for_arrays(self, arrays: Sequence[Any]) -> Optional[Launch]:
+        """The launch of arrays that lie as these do, inputs or all of a call; None: the kernel does not take them."""
+        if self._strided is None or self._placed is not None:
+            return self
+        try:
+            return self._of([_arrays.describe(one) for one in arrays])
+        except _strides.Unfit:
+            return None
+
+    def fitted(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        """The inputs of a call, with contiguous copies of those that the kernel does not take as they lie."""
+        for made in (tensors, [one if self._is_strided[i] else one.contiguous() for i, one in enumerate(tensors)]):
+            if self.why_not(made) == "":
+                return made
+        return [one.contiguous() for one in tensors]
 
     def why_not(self, arrays: Sequence[Any]) -> str:
         """What is wrong with arrays that `launch` does not take, by the args' names; empty: nothing."""
         alignment = self.program.alignment
-        for name, one in zip(self._names, map(_arrays.describe, arrays)):
-            trouble = one.trouble
-            if not trouble and one.address % alignment:
-                trouble = f"is not aligned to {alignment} bytes"
-            if not trouble and not one.address:
-                trouble = "is without memory"
-            if trouble:
-                return f"{name} {trouble}"
-        return ""
+        seen = [_arrays.describe(one) for one in arrays]
+        try:
+            launch = self._of(seen)
+        except _strides.Unfit as why:
+            return str(why)
+        for name, one in zip(self._names, seen):
+            if one.address % alignment:
+                return f"{name} is not aligned to {alignment} bytes"
+            if not one.address:
+                return f"{name} is without memory"
+        return launch._why_mixed(seen)
+
+    def _of(self, seen: Sequence[_arrays.Array]) -> Launch:
+        """Of arrays that lie so. Unfit."""
+        for name, one in zip(self._names, seen):
+            if one.trouble and (one.strides is None or self._strided is None):
+                raise _strides.Unfit(f"{name} {one.trouble}")
+        if self._strided is None or all(one.is_contiguous for one in seen):
+            return self
+        key = tuple([one.strides or _strides.contiguous(one.shape) for one in seen])
+        launch = self._by_strides.get(key)
+        if launch is None:
+            placed = self._strided.place(seen, self.program.stride_alignment)
+            try:
+                launch = Launch(self.program, *self._made_of, placed)
+            except ValueError as error:  # an integer that its type does not hold, a tensor map that the driver refuses
+                raise _strides.Unfit(str(error)) from None
+            if len(self._by_strides) >= _STRIDES_MAX:
+                self._by_strides.clear()
+            self._by_strides[key] = launch
+        return launch
+
+    def _of_strides(self, *tensors: Any) -> Any:
+        """As `launch` and `into`, of tensors of which one is not contiguous."""
+        launch = self._by_strides.get(tuple([one.stride() for one in tensors]))
+        if launch is None:
+            launch = self.for_arrays(tensors)
+            if launch is None or launch is self:  # what is contiguous here is a negated view
+                return False
+        return launch.into(*tensors) if len(tensors) == len(self._facts) else launch.launch(*tensors)
 
     def _launch_any(self, *inputs: Any) -> Any:
-        return self.into(*inputs, *[_arrays.empty(inputs[0], shape, dtype) for shape, dtype in self.outputs])
+        launch = self.for_arrays(inputs)
+        if launch is None:
+            return False
+        made = [_arrays.empty(inputs[0], shape, dtype, None if steps == _strides.contiguous(shape) else steps)
+                for (shape, dtype), steps in zip(self.outputs, launch._output_strides)]
+        return self.into(*inputs, *made)
 
     def _launch_any_into(self, *arrays: Any) -> Any:
         program = self.program
@@ -67,31 +137,54 @@ class Launch:
                 return self.into(*arrays)
         first_output = len(arrays) - len(self.outputs)
         seen = [_arrays.describe(array) for array in arrays]
-        if not all(one.is_contiguous and one.address and one.address % program.alignment == 0 for one in seen):
+        if not all(one.address and one.address % program.alignment == 0 for one in seen):
             return False
-        check_written(self._names, seen, self._sizes, self._written, first_output)
-        program.launch_among([one.address for one in seen], arrays)
+        try:
+            launch = self if self._placed is not None else self._of(seen)
+        except _strides.Unfit:
+            return False
+        check_written(self._names, seen, [_arrays.extent_of(one) for one in seen], self._written, first_output)
+        if launch._why_mixed(seen):
+            return False
+        launch.program.launch_among([one.address for one in seen], arrays)
         return as_result(arrays[first_output:])
 
-    def _refuse_overlap(self, at: int, other: int) -> None:
-        _refuse_overlap(self._names[at], self._names[other])
+    def _may_overlap(self, at: int, other: int, place: int, other_place: int) -> bool:
+        """Of an output whose extent meets another array's: whether their elements may. ValueError: they do."""
+        if self._placed is None or place == other_place:
+            _refuse_overlap(self._names[at], self._names[other])
+        return not _strides.are_apart(self._patterns[at], self._patterns[other], other_place - place)
+
+    def _why_mixed(self, seen: Sequence[_arrays.Array]) -> str:
+        """What is wrong with outputs of a strided call among the elements of other arrays; empty: nothing."""
+        if self._placed is None:
+            return ""
+        for at in range(len(self._facts) - len(self.outputs), len(seen)):
+            for i, other in enumerate(seen[:at]):
+                if _meet(seen, self._sizes, at, i) and self._may_overlap(at, i, seen[at].address, other.address):
+                    return f"{self._names[at]} lies among the elements of {self._names[i]}"
+        return ""
 
 
 def check_written(names: Sequence[str], seen: Sequence[_arrays.Array], sizes: Sequence[int], written: Sequence[int],
                   first_output: int) -> None:
     """ValueError: an array that the kernel writes to is read-only, or an output overlaps another array.
 
-    sizes  in bytes, of all
+    sizes  in bytes, of all; an array that is not contiguous overlaps another if its first element does
     """
     for at in written:
         if not seen[at].is_writable:
             raise ValueError(f"the kernel writes to '{names[at]}', which is read-only: give a writable array")
     for at in range(first_output, len(seen)):
-        one = seen[at]
-        for i, other in enumerate(seen[:at]):
-            if (one.address < other.address + sizes[i] and other.address < one.address + sizes[at]
-                    and one.device == other.device):
+        for i in range(at):
+            if _meet(seen, sizes, at, i):
                 _refuse_overlap(names[at], names[i])
+
+
+def _meet(seen: Sequence[_arrays.Array], sizes: Sequence[int], at: int, i: int) -> bool:
+    one, other = seen[at], seen[i]
+    return (one.address < other.address + sizes[i] and other.address < one.address + sizes[at]
+            and one.device == other.device)
 
 
 def _refuse_overlap(name: str, other: str) -> None:

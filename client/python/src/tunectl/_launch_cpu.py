@@ -10,14 +10,17 @@ import contextlib
 import copy
 import ctypes
 import functools
+import itertools
 import os
 import shutil
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from . import _strides
 from ._artifact import Artifact, ArtifactError
+from ._dtypes import DTYPE_BYTES
 from ._program import ALIGNMENT, LaunchError, Layout, Slots
 
 _LIBRARY = "libtune-launch-cpu.so"
@@ -127,10 +130,35 @@ def _aligned(size: int) -> tuple[Any, int]:
     return memory, -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
 
 
+class _Runs(NamedTuple):
+    """The bytes of an array: runs, and the counts and strides in bytes of the axes that repeat them."""
+
+    bytes: int
+    axes: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, shape: Sequence[int], strides: Sequence[int], size: int) -> _Runs:
+        run, axes = _strides.runs_of(shape, strides)
+        return cls(run * size, tuple((count, stride * size) for count, stride in axes))
+
+    def copy(self, target: int, source: int) -> None:
+        for steps in itertools.product(*[range(0, count * stride, stride) for count, stride in self.axes]):
+            offset = sum(steps)
+            ctypes.memmove(target + offset, source + offset, self.bytes)
+
+
+class _Buffer(NamedTuple):
+    slot: int
+    bytes: int  # from the first to the last
+    is_written: bool  # by a launch
+    runs: _Runs
+
+
 class CpuProgram:
     """An artifact, loaded. Thread-safe. Arrays that are not aligned are copied there and back."""
 
     alignment = 1  # that it needs of arrays
+    stride_alignment = _VECTOR_BYTES
     device, device_now, made_current = 0, int, contextlib.nullcontext  # there is no other
 
     def __init__(self, artifact: Artifact, buffers: Mapping[str, str]) -> None:
@@ -157,7 +185,7 @@ class CpuProgram:
                 raise ArtifactError(f"the binary has no symbol '{symbol['variable']}'")
             variable = ctypes.c_void_p.from_address(place).value or 0
             self._symbols.append((variable, slot, self._layout.bytes_of(symbol["buffer"]["name"])))
-        self._buffers = self._layout.caller_buffers()
+        self._buffers = [_Buffer(*one, _Runs(one[1], ())) for one in self._layout.caller_buffers()]
         self._local = threading.local()
         self._turn = _Turn()  # symbols are the program's, not a thread's
 
@@ -173,6 +201,18 @@ class CpuProgram:
         """The same program, with arguments of its own, for calls that set floats before each launch."""
         other = copy.copy(self)
         other._local = threading.local()
+        return other
+
+    def for_strides(self, placed: _strides.Placed, facts: Mapping[str, tuple[tuple[int, ...], str]]) -> CpuProgram:
+        """The same program for arrays of other strides. ValueError: an integer cannot have its value.
+
+        facts  shape and dtype of each array, in the order of `placed.strides`
+        """
+        other = self.for_scalars()
+        other._layout = self._layout.for_strides(placed)
+        arrays = [(shape, strides, DTYPE_BYTES[dtype]) for (shape, dtype), strides in zip(facts.values(), placed.strides)]
+        other._buffers = [one._replace(bytes=_strides.extent_of(shape, strides) * size, runs=_Runs.of(shape, strides, size))
+                          for one, (shape, strides, size) in ((one, arrays[one.slot]) for one in self._buffers)]
         return other
 
     def for_torch(self) -> CpuProgram:
@@ -202,22 +242,22 @@ class CpuProgram:
                     ctypes.memset(pointers[one.slot], 0, one.bytes)
                 if self._run(threads, set_shared, sizes, shared, args, why, _WHY_BYTES):
                     raise LaunchError(why.value.decode(errors="replace"))
-        for _, start, place, size in copies:
+        for _, start, place, runs in copies:
             if place:
-                ctypes.memmove(place, start, size)
+                runs.copy(place, start)
 
     def launch_among(self, pointers: Sequence[int], arrays: Sequence[Any]) -> None:
         """As launch."""
         self.launch(pointers, arrays[0])
 
-    def _align(self, pointers: list[int]) -> list[tuple[Any, int, int, int]]:
+    def _align(self, pointers: list[int]) -> list[tuple[Any, int, int, _Runs]]:
         """Replaces those that are not aligned. What is to be copied back, with its memory; to 0: nothing."""
         copies = []
-        for slot, size, is_written in self._buffers:
+        for slot, size, is_written, runs in self._buffers:
             place = pointers[slot]
             if place % _VECTOR_BYTES:
                 memory, start = _aligned(size)
-                ctypes.memmove(start, place, size)
-                copies.append((memory, start, place if is_written else 0, size))
+                runs.copy(start, place)
+                copies.append((memory, start, place if is_written else 0, runs))
                 pointers[slot] = start
         return copies

@@ -17,6 +17,7 @@ from typing import Any, Optional
 from . import _streams
 from ._artifact import Artifact, ArtifactError
 from ._program import LaunchError, Layout, Slots
+from ._strides import Placed
 
 _FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8
 _FUNCTION_NON_PORTABLE_CLUSTER = 14
@@ -31,6 +32,7 @@ _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 _TENSOR_MAP_BYTES = 128
 _TENSOR_MAPS_KEPT = 1024
+_ANY_PLACE = 1 << 32  # an address by which the driver is asked for a tensor map that nobody launches with
 
 
 class _Attribute(ctypes.Structure):
@@ -133,6 +135,7 @@ class CudaProgram:
     """An artifact, loaded on one device. Thread-safe."""
 
     alignment = 16  # that it needs of arrays: a wider access of a kernel is two of these
+    stride_alignment = alignment
 
     def __init__(self, artifact: Artifact, buffers: Mapping[str, str], device: int) -> None:
         """ArtifactError: it cannot be loaded here. `buffers`: as Layout's."""
@@ -239,6 +242,19 @@ class CudaProgram:
         other._of_torch = other if self._of_torch is self else None
         if other.__dict__.pop("launch", None) is not None:
             other.launch = other._make_plain_launch()  # type: ignore[assignment,method-assign]
+        return other
+
+    def for_strides(self, placed: Placed, facts: Mapping[str, tuple[tuple[int, ...], str]]) -> CudaProgram:
+        """The same program for arrays of other strides. ValueError: an integer or a tensor map cannot have its value."""
+        other = copy.copy(self)
+        other._layout = self._layout.for_strides(placed)
+        other._local, other._tensor_maps, other._of_torch = threading.local(), {}, None
+        other.__dict__.pop("launch", None)
+        for _, _, dtype, plan in other._layout.tensor_maps:
+            try:
+                self._encode(plan, dtype, _ANY_PLACE)
+            except LaunchError as error:
+                raise ValueError(f"its strides fit no {error}") from None
         return other
 
     def scalars(self) -> dict[str, float]:

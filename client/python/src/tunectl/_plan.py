@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arrays, _client, _fold, _workload
+from . import _arrays, _client, _fold, _strides, _workload
 from ._answer import Answer
 from ._artifact import Artifact, ArtifactError
 from ._kernel import HOST, ExpressionError, Kernel, Problem
@@ -42,13 +42,16 @@ class FoldedLaunch:
 
     kernel  the TunedKernel
     folded  the shapes that it takes
+    args    of the arrays, inputs first
 
     Its gradient is that of the views and of the call between them.
     """
 
-    def __init__(self, kernel: Any, folded: _fold.Folded, inputs: Sequence[tuple[int, ...]],
-                 outputs: Sequence[tuple[int, ...]], of_outputs: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, kernel: Any, folded: _fold.Folded, args: Sequence[Mapping[str, Any]],
+                 inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]],
+                 of_outputs: Sequence[tuple[int, ...]]) -> None:
         self._kernel, self.folded = kernel, folded
+        self._is_strided = [bool(arg.get("strided")) for arg in args]
         self._inputs = [shape if shape != given else None for given, shape in zip(inputs, folded.inputs)]
         self._outputs = [shape if shape != given else None for given, shape in zip(outputs, of_outputs)]
 
@@ -61,20 +64,26 @@ class FoldedLaunch:
 
     def call(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
              dims: Mapping[str, int]) -> Any:
-        """False: an array is not contiguous, so that it has no view of fewer axes."""
-        given = [one if shape is None else _flattened(one, shape) for one, shape in zip(inputs, self._inputs)]
-        into = [one if shape is None else _flattened(one, shape) for one, shape in zip(outputs, self._outputs)]
+        """False: an array has no view of fewer axes that the kernel takes."""
+        count = len(inputs)
+        given, into = [[one if shape is None else _flattened(one, shape, is_strided)
+                        for one, shape, is_strided in zip(*part)]
+                       for part in ((inputs, self._inputs, self._is_strided),
+                                    (outputs, self._outputs, self._is_strided[count:]))]
         if any(one is None for one in given) or any(one is None for one in into):
             return False
         results = self._kernel(*given, out=into or None, scalars=scalars, **dims)
         return as_result(outputs) if outputs else _fold.unfold(results, self.folded.lead, self.folded.outputs)
 
 
-def _flattened(array: Any, shape: tuple[int, ...]) -> Any:
-    """A view with other axes; None: the array has none."""
-    if hasattr(array, "data_ptr"):
-        return array.reshape(shape) if array.is_contiguous() else None
-    return _arrays.reshaped(array, shape) if _arrays.describe(array).is_contiguous else None
+def _flattened(array: Any, shape: tuple[int, ...], is_strided: bool) -> Any:
+    """A view with other axes; None: the array has none, or one that is not contiguous and not to be strided."""
+    if hasattr(array, "data_ptr") and array.is_contiguous():
+        return array.reshape(shape)
+    seen = _arrays.describe(array)
+    has_view = seen.is_contiguous or is_strided and seen.strides is not None and _strides.folds(
+        seen.shape, seen.strides, len(seen.shape) - len(shape))
+    return _arrays.reshaped(array, shape) if has_view else None
 
 
 class Planner:
@@ -224,7 +233,7 @@ class Planner:
             return None
         folded = folding.fold(shapes)
         outputs = [one.shape for one in seen[count:]]
-        return FoldedLaunch(self, folded, shapes, outputs,
+        return FoldedLaunch(self, folded, args + signature.outputs, shapes, outputs,
                             [folding.output_shape(shape, i, folded) for i, shape in enumerate(outputs)])
 
     def answer(self, seen: Sequence[_arrays.Array], count: int,
@@ -254,6 +263,15 @@ class Planner:
             raise Untuned(str(error)) from None
         return answer, signature
 
+    def fitted(self, inputs: tuple[Any, ...], dims: Mapping[str, int]) -> tuple[Any, ...]:
+        """Tensors, with contiguous copies of those that the kernel does not take as they lie."""
+        if all([one.is_contiguous() for one in inputs]):
+            return inputs
+        plan = self.plan_of(inputs, (), dims)
+        if isinstance(plan, Launch):
+            return tuple(plan.fitted(inputs))
+        return tuple([one.contiguous() for one in inputs])
+
     def _own_dims(self, kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
         """The given dims without those that only the backward kernel has. ValueError: neither has one."""
         given = {**self.dims, **dims}
@@ -277,10 +295,14 @@ class Planner:
         if target == HOST and seen[0].device != HOST:
             raise Untuned(f"its arrays are on {seen[0].device}, and the record is of a CPU")
         args = signature.inputs + signature.outputs
-        dtypes, outputs = _read_args(kernel, signature, seen, answer)
+        dtypes, shapes, outputs = _read_args(kernel, signature, seen, answer)
         program = self._program(answer, kernel, dtypes, seen[0].device, target == HOST)
         self._tell_scalars(program, tuple(self.scalars))
-        return Launch(program, outputs, seen[:count], are_tensors, args)
+        strided = None
+        if any(arg.get("strided") for arg in args):
+            problem = Problem(answer.dims, answer.dtype)
+            strided = _strides.Strided(kernel, problem, target, args, shapes, list(dtypes.values()))
+        return Launch(program, outputs, seen[:count], are_tensors, args, strided)
 
     def results_of(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> Optional[list[tuple[tuple[int, ...], str]]]:
         """Shape and dtype of each output of a call; None: the kernel is unknown, or not written for such inputs."""
@@ -308,7 +330,7 @@ class Planner:
             if folded is not None:
                 seen = [one._replace(shape=shape) for one, shape in zip(seen, folded.folded.inputs)]
             answer, signature = self.answer(seen, len(seen), dims)
-            _, outputs = _read_args(kernel, signature, seen, answer)
+            *_, outputs = _read_args(kernel, signature, seen, answer)
         except Untuned:
             return None
         if folded is None:
@@ -358,8 +380,8 @@ def _plan_key(inputs: tuple[Any, ...], outputs: tuple[Any, ...], dims: Mapping[s
 
 
 def _read_args(kernel: Kernel, signature: _workload.Signature, seen: Sequence[_arrays.Array],
-               answer: Answer) -> tuple[dict[str, str], list[tuple[tuple[int, ...], str]]]:
-    """The dtype of each arg, and shape and dtype of each output. Untuned: the kernel does not take these arrays."""
+               answer: Answer) -> tuple[dict[str, str], list[tuple[int, ...]], list[tuple[tuple[int, ...], str]]]:
+    """Dtype and shape of each arg, and both of each output. Untuned: the kernel does not take these arrays."""
     args, target = signature.inputs + signature.outputs, answer.target
     try:
         for arg, array in zip(args, seen):
@@ -368,7 +390,8 @@ def _read_args(kernel: Kernel, signature: _workload.Signature, seen: Sequence[_a
                 raise Untuned(why)
         problem = Problem(answer.dims, answer.dtype)
         dtypes = {arg["name"]: kernel.dtype(arg, problem, target) for arg in args}
-        return dtypes, [(kernel.shape(arg, problem, target), dtypes[arg["name"]]) for arg in signature.outputs]
+        shapes = [kernel.shape(arg, problem, target) for arg in args]
+        return dtypes, shapes, list(zip(shapes, dtypes.values()))[len(signature.inputs):]
     except ExpressionError as error:
         raise Untuned(f"the spec's shapes cannot be read here: {error}") from None
 

@@ -2,6 +2,7 @@
 """The arguments of a program's launches, in memory that is laid out once and filled at each call."""
 from __future__ import annotations
 
+import copy
 import ctypes
 import math
 import struct
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from . import _fill
 from ._artifact import Artifact, ArtifactError
 from ._dtypes import DTYPE_BYTES
+from ._strides import Placed
 
 _SCALARS: dict[str, Any] = {"bool": ctypes.c_bool, "i8": ctypes.c_int8, "u8": ctypes.c_uint8, "i16": ctypes.c_int16, "u16": ctypes.c_uint16,
             "i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64,
@@ -80,6 +82,7 @@ class Layout:
         self._end = 8 * self.pointer_count
         self.constants: list[tuple[int, bytes]] = []
         self._scalars: dict[str, list[tuple[int, str]]] = {}  # of the floats: which constants, and their types
+        self._integers: dict[str, list[tuple[int, str]]] = {}  # of the others
         self.tensor_maps: list[tuple[int, int, str, Mapping[str, Any]]] = []
         self.steps = [self._step(step) for step in steps]
         self.pack = struct.Struct(f"{self.pointer_count}Q").pack_into
@@ -130,6 +133,7 @@ class Layout:
             self._scalars.setdefault(arg["name"], []).append((len(self.constants), dtype))
             data = _float_bytes(arg["name"], float(value), dtype)
         elif dtype in _SCALARS:
+            self._integers.setdefault(arg["name"], []).append((len(self.constants), dtype))
             data = bytes(_SCALARS[dtype](int(value)))
         else:
             raise ArtifactError(f"scalar '{arg['name']}' has no usable dtype")
@@ -151,6 +155,19 @@ class Layout:
                 found.append((offset, _float_bytes(name, values[name], dtype) if name in values else compiled))
         return found
 
+    def for_strides(self, placed: Placed) -> Layout:
+        """The same arguments with other integers and tensor maps. ValueError: an integer that its type does not hold."""
+        other = copy.copy(self)
+        other.constants = list(self.constants)
+        for name, value in placed.integers.items():
+            for at, dtype in self._integers.get(name, ()):
+                data = _SCALARS[dtype](value)
+                if data.value != value:
+                    raise ValueError(f"{name} is {value} for these strides, which is more than an {dtype} holds")
+                other.constants[at] = (self.constants[at][0], bytes(data))
+        other.tensor_maps = [(*one[:3], _with_strides(one[3], placed)) for one in self.tensor_maps]
+        return other
+
     def compiled_floats(self) -> dict[str, float]:
         """The scalars that are floats, with the values of the measurement."""
         found = {}
@@ -170,6 +187,15 @@ class Layout:
 
     def make_slots(self) -> Slots:
         return Slots(self, self._end)
+
+
+def _with_strides(arg: Mapping[str, Any], placed: Placed) -> Mapping[str, Any]:
+    """A tensor map's facts."""
+    if arg["name"] not in placed.tensor_maps:
+        return arg
+    dims, strides = placed.tensor_maps[arg["name"]]
+    return {**arg, "dims": [own if new is None else new for own, new in zip(arg["dims"], dims)],
+            "strides_bytes": [own if new is None else new for own, new in zip(arg["strides_bytes"], strides)]}
 
 
 class Slots:

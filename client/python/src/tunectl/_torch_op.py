@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arrays, _fold, _followed, _unrolled
+from . import _arrays, _fold, _followed, _strides, _unrolled
 from ._dtypes import dtype_name
 from ._kernel import HOST, Problem
 from ._workload import Signature, signature_of
@@ -196,7 +196,9 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
             made = [_unknown(wanted) if one is None else one
                     for one, wanted in zip(made, _shapes(torch, kernel, inputs, dims))]
         # The outputs have the layout of `describe`, and none is an input: a fallback's may differ.
-        made = [one.clone() if any(one is other for other in inputs) else one.contiguous() for one in made]
+        strides = _strides.of_outputs(signature, [one.shape for one in made], inputs)
+        made = [_laid(torch, one.clone() if any(one is other for other in inputs) else one, steps)
+                for one, steps in zip(made, strides)]
         return made[0] if len(made) == 1 else tuple(made)
 
     function: Any = None
@@ -232,6 +234,21 @@ def _own_library(torch: Any) -> Any:
     if _library is None:
         _library = torch.library.Library("tunectl", "FRAGMENT")
     return _library
+
+
+def _laid(torch: Any, tensor: Any, strides: Optional[Sequence[int]]) -> Any:
+    """The tensor, or a copy of these strides; None: contiguous."""
+    if strides is None:
+        return tensor.contiguous()
+    if _strides.are_same(tensor.shape, tensor.stride(), strides):
+        return tensor
+    return _empty(torch, tensor.shape, strides, tensor.dtype, tensor.device).copy_(tensor)
+
+
+def _empty(torch: Any, shape: Sequence[Any], strides: Optional[Sequence[Any]], dtype: Any, device: Any) -> Any:
+    if strides is None:
+        return torch.empty(shape, dtype=dtype, device=device)
+    return torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
 def _unknown(like: Any) -> Any:
@@ -286,21 +303,21 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
 
         @staticmethod
         def backward(context: Any, *gradients: Any) -> Any:
-            dense = tuple(one.contiguous() if one is not None else None for one in gradients)
             try:
                 saved = context.saved_tensors
             except RuntimeError:  # one was written to after the call, which matters if it is read
-                saved = by_kernel and by_kernel.read_alone(context, count, dense)
+                saved = by_kernel and by_kernel.read_alone(context, count, gradients)
                 if not saved:
                     raise
             given, made = saved[:count], saved[count:]
             if kernel.gradient is not None:
                 more = {"scalars": context.scalars} if scalars else {}
+                dense = tuple(one.contiguous() if one is not None else None for one in gradients)
                 found = kernel.gradient(given, made, dense, **more)
             else:
                 assert by_kernel is not None
                 with _under(torch, context.device, context.autocast):
-                    found = by_kernel(given, made, dense, context.scalars, context.needs_input_grad[:count])
+                    found = by_kernel(given, made, gradients, context.scalars, context.needs_input_grad[:count])
             return (*found, *[None] * len(scalars))
 
     return Differentiable
@@ -403,11 +420,16 @@ class _Gradient:
             return made[0] if inputs == 1 else tuple(made)
 
         def run(*all_of: Any) -> Any:
-            return whole(self._work_out(*parts(all_of)))
+            given, made, gradients, values = parts(all_of)
+            strides = self.backward.strides(given, made, gradients)
+            found = self._work_out(given, made, gradients, values)
+            return whole([None if one is None else _laid(torch, one, steps) for one, steps in zip(found, strides)])
 
         def describe(*all_of: Any) -> Any:
-            return whole([torch.empty_like(one, memory_format=torch.contiguous_format) if i in self.backward.gives else None
-                          for i, one in enumerate(all_of[:inputs])])
+            given, made, gradients, _ = parts(all_of)
+            strides = self.backward.strides(given, made, gradients)
+            return whole([_empty(torch, one.shape, steps, one.dtype, one.device) if i in self.backward.gives else None
+                          for i, (one, steps) in enumerate(zip(given, strides))])
 
         def under_autograd(keys: Any, *all_of: Any) -> Any:
             given, made, gradients, values = parts(all_of)
@@ -458,5 +480,6 @@ def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mappin
         problem = Problem({name: int(value) for name, value in seen.items() if isinstance(value, int)},
                           dtype_name(dtype))
         wanted = getattr(torch, _arrays.dtype_in_full(known.dtype(arg, problem, HOST)))
-        results.append(torch.empty(shape, dtype=wanted, device=inputs[0].device))
-    return tuple(results)
+        results.append((shape, wanted))
+    strides = _strides.of_outputs(signature, [shape for shape, _ in results], inputs)
+    return tuple([_empty(torch, shape, steps, wanted, inputs[0].device) for (shape, wanted), steps in zip(results, strides)])

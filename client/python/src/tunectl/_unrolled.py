@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 
 def _made(name: str, parameters: Sequence[str], body: Sequence[str], uses: Mapping[str, Any]) -> Callable[..., Any]:
@@ -26,46 +26,65 @@ def _code(source: str, name: str) -> types.CodeType:
     return compile(source, name, "exec")
 
 
+class Lie(NamedTuple):
+    """How the tensors of a launch have to lie.
+
+    lazy           a method of tensors that is true of one whose memory has other values than itself, such as "is_neg"
+    is_contiguous  whether all are to be contiguous; else whoever calls knows their strides
+    otherwise      called with tensors that do not lie so; None: the launch is False
+    """
+
+    lazy: str = ""
+    is_contiguous: bool = True
+    otherwise: Optional[Callable[..., Any]] = None
+
+
+_CONTIGUOUS = Lie()
+
+
 def launch(program: Any, inputs: int, makers: Sequence[Callable[[], Any]], changed: Sequence[int],
-           bump: Callable[[Any], Any], lazy: str = "") -> Callable[..., Any]:
+           bump: Callable[[Any], Any], lie: Lie = _CONTIGUOUS) -> Callable[..., Any]:
     """A function of that many tensors that launches the program on them and on new outputs.
 
     It gives the outputs, as None, one, or a tuple. False: the tensors do not lie as the kernel needs them.
 
     changed  which of the inputs the kernel writes to
     bump     tells autograd that a tensor was
-    lazy     a method of tensors that is true of one whose memory has other values than itself, such as "is_neg"
     """
     given, new = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(len(makers))]
     makes = {f"make_{y}": make for y, make in zip(new, makers)}
     # New tensors lie as an allocator has them.
     return _launch(program, given, new, [*[f"{y} = make_{y}()" for y in new], *[f"p{y} = {y}.data_ptr()" for y in new]],
-                   [f"bump(x{i})" for i in changed], {**makes, "bump": bump}, lazy)
+                   [f"bump(x{i})" for i in changed], {**makes, "bump": bump}, lie)
 
 
 def launch_into(program: Any, sizes: Sequence[int], outputs: int, changed: Sequence[int], bump: Callable[[Any], Any],
-                refuse: Callable[[int, int], Any], lazy: str = "") -> Callable[..., Any]:
+                meet: Callable[[int, int, int, int], Any], lie: Lie = _CONTIGUOUS) -> Callable[..., Any]:
     """The same, with the outputs behind the inputs.
 
-    sizes   in bytes, of all
-    refuse  called of an output that overlaps another tensor, with their places
+    sizes  in bytes, from the first byte to the last, of all
+    meet   called of an output within the bytes of another tensor, with their places and addresses; whether the launch is
+           False
     """
     inputs = len(sizes) - outputs
     every = [f"x{i}" for i in range(inputs)] + [f"y{i}" for i in range(outputs)]
     apart = [line for at in range(inputs, len(sizes)) for other in range(at)
              for line in (f"if p{every[at]} < p{every[other]} + {sizes[other]} and "
-                          f"p{every[other]} < p{every[at]} + {sizes[at]}:", f"    refuse({at}, {other})")]
+                          f"p{every[other]} < p{every[at]} + {sizes[at]} and "
+                          f"meet({at}, {other}, p{every[at]}, p{every[other]}):", "    return False")]
     written = [every[i] for i in (*changed, *range(inputs, len(sizes)))]
     return _launch(program, every, every[inputs:], apart, [f"bump({one})" for one in written],
-                   {"bump": bump, "refuse": refuse}, lazy)
+                   {"bump": bump, "meet": meet}, lie)
 
 
 def _launch(program: Any, given: Sequence[str], results: Sequence[str], before: Sequence[str], after: Sequence[str],
-            more: Mapping[str, Any], lazy: str) -> Callable[..., Any]:
-    bad = f" or {' or '.join(f'{x}.{lazy}()' for x in given)}" if lazy else ""
+            more: Mapping[str, Any], lie: Lie) -> Callable[..., Any]:
+    bad = [f"not ({' and '.join(f'{x}.is_contiguous()' for x in given)})"] if lie.is_contiguous else []
+    bad += [f"{x}.{lie.lazy}()" for x in given] if lie.lazy else []
+    otherwise = lie.otherwise if lie.is_contiguous else None
     pointers = dict.fromkeys(f"p{tensor}" for tensor in [*given, *results])
     body = ["if device_now() != device:", "    with made_current():", f"        return launch({', '.join(given)})",
-            f"if not ({' and '.join(f'{x}.is_contiguous()' for x in given)}){bad}:", "    return False",
+            f"if {' or '.join(bad) or False}:", f"    return {'otherwise(' + ', '.join(given) + ')' if otherwise else False}",
             "try:",
             *[f"    p{x} = {x}.data_ptr()" for x in given],
             "except RuntimeError:",  # a wrapper of another tensor has no memory
@@ -78,7 +97,7 @@ def _launch(program: Any, given: Sequence[str], results: Sequence[str], before: 
             f"return {results[0] if len(results) == 1 else ', '.join(results) or None}"]
     uses = {"start": program.launch, "alignment": program.alignment, "device": program.device,
             "device_now": program.device_now, "made_current": program.made_current}
-    return _made("launch", given, body, {**uses, **more})
+    return _made("launch", given, body, {**uses, "otherwise": otherwise, **more})
 
 
 def operator(plans: Mapping[Any, Optional[Any]], inputs: int, dims: Mapping[str, int], through: Callable[..., Any],

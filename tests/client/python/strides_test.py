@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that are not contiguous: which strides are taken, where outputs lie, and launches by a real daemon's binary."""
+import contextlib
+import importlib.util
+import unittest
+
+import kit
+import tunectl
+from kernel_kit import KernelTest
+from tunectl import _arrays, _strides
+from tunectl._kernel import Kernel, Problem
+
+B, H, S, W = 2, 4, 8, 16
+
+
+class Order(unittest.TestCase):
+    def test_a_new_output_has_the_axes_of_the_input_in_their_order(self):
+        for shape, strides, want in (
+                ((2, 4, 8, 16), (512, 16, 64, 1), (512, 16, 64, 1)),  # [batch, seq, heads, width]
+                ((2, 4, 8, 16), (1536, 16, 192, 1), (512, 16, 64, 1)),  # one of three in a projection
+                ((2, 4, 8, 16), (512, 128, 16, 1), (512, 128, 16, 1)),
+                ((1, 4, 8, 16), (7, 16, 64, 1), (64, 16, 64, 1)),  # an axis of one element lies anywhere
+                ((2, 4, 8, 16), (0, 128, 16, 1), (512, 128, 16, 1)),  # expanded
+                ((8, 16), (1, 8), (16, 1))):  # its last axis is not side by side
+            self.assertEqual(_strides.in_order_of(shape, strides), want)
+
+    def test_axes_that_are_as_one_fold(self):
+        self.assertTrue(_strides.folds((2, 3, 8), (96, 32, 1), 1))  # rows of 32, of which 8 are taken
+        self.assertFalse(_strides.folds((2, 3, 8), (8, 16, 1), 1))
+        self.assertTrue(_strides.folds((2, 1, 8), (32, 5, 1), 1))
+
+    def test_elements_at_one_place_are_found(self):
+        self.assertFalse(_strides.overlaps_itself((2, 4, 8), (8, 16, 1)))
+        self.assertTrue(_strides.overlaps_itself((2, 4, 8), (0, 8, 1)))
+        self.assertTrue(_strides.overlaps_itself((4, 8), (7, 1)))
+
+    def test_views_side_by_side_are_apart(self):
+        third = _strides.pattern_of((2, 4, 8, 16), (1536, 16, 192, 1), "f32")
+        self.assertEqual(third, (256, 768))
+        for distance, apart in ((256, True), (512, True), (-256, True), (768, False), (128, False), (0, False)):
+            self.assertEqual(_strides.are_apart(third, third, distance), apart, distance)
+        whole = _strides.pattern_of((2, 4), (4, 1), "f32")
+        self.assertFalse(_strides.are_apart(third, whole, 256 * 3))
+
+
+class Fit(unittest.TestCase):
+    """A kernel of x[rows, cols], strided, and y, which is not; the binary takes x's stride as an i32."""
+
+    def setUp(self):
+        args = [{"name": "x", "kind": "buffer", "role": "input", "shape": ["rows", "cols"], "dtype": "dtype", "strided": True},
+                {"name": "y", "kind": "buffer", "role": "output", "shape": ["rows", "cols"], "dtype": "dtype", "strided": True},
+                {"name": "n", "kind": "scalar"},
+                {"name": "step", "kind": "scalar", "dtype": "i32", "value": "x_stride_0"},
+                {"name": "map", "kind": "tensor_map", "dims": [None, None], "strides": ["x_stride_0 * 2"]}]
+        facts = {"name": "k", "hash": "", "dims": [{"name": "rows"}, {"name": "cols"}], "args": args}
+        self.kernel = Kernel(facts, lambda dims, dtype, target, text: eval(text, {}, dict(dims)))
+        self.strided = _strides.Strided(self.kernel, Problem({"rows": 4, "cols": 32}, "bf16"), "sm_90a", args[:2],
+                                        [(4, 32)] * 2, ["bf16"] * 2)
+
+    def place(self, *strides, alignment=16):
+        seen = [_arrays.Array((4, 32), "bf16", "cuda:0", 256, one is None, True, "" if one is None else "is not contiguous", one)
+                for one in strides]
+        return self.strided.place(seen, alignment)
+
+    def test_what_a_launch_works_out(self):
+        placed = self.place((96, 1))
+        self.assertEqual(placed, (((96, 1), (32, 1)), {"step": 96}, {"map": ([None, None], [192])}))
+        self.assertEqual(self.place((0, 1), (40, 1)).strides, ((0, 1), (40, 1)))
+
+    def test_what_is_not_taken_says_why(self):
+        for strides, why in (((1, 4), "x is not contiguous along its last axis"),
+                             ((-32, 1), "x has a negative stride along axis 0"),
+                             ((33, 1), "x has a stride of 66 bytes along axis 0, which is no multiple of 16")):
+            with self.subTest(strides), self.assertRaisesRegex(_strides.Unfit, why):
+                self.place(strides)
+        with self.assertRaisesRegex(_strides.Unfit, "y has elements that overlap, and the kernel writes to it"):
+            self.place(None, (16, 1))
+        with self.assertRaisesRegex(_strides.Unfit, "no multiple of 64"):
+            self.place((40, 1), alignment=64)
+
+
+@unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+class Launches(KernelTest):
+    @classmethod
+    def prepare(cls):
+        for name in ("product", "product_backward"):
+            cls.sweep_kernel(kit.ROOT / f"tests/data/strided/{name}.textproto", batch=B, heads=H, seq=S, width=W)
+
+    def setUp(self):
+        super().setUp()
+        self.product = tunectl.kernel("product", fallback=lambda x, z, factor=1.0: factor * x * z)
+
+    def drawn(self, *order):
+        """Of the axes batch, heads, seq, width, which lie in memory in this order."""
+        import numpy
+
+        sizes = (B, H, S, W)
+        made = numpy.random.default_rng(1).uniform(-1, 1, [sizes[axis] for axis in order]).astype("f4")
+        return made.transpose(*[order.index(axis) for axis in range(4)])
+
+    @contextlib.contextmanager
+    def notes(self, *texts):
+        """What calls add to the notes."""
+        before = len(self.product.notes)
+        yield
+        self.assertEqual(list(self.product.notes[before:]), list(texts))
+
+    def check(self, x, z, factor=None, **more):
+        import numpy
+
+        made = self.product(x, z, scalars={"factor": factor} if factor else None, **more)
+        numpy.testing.assert_allclose(made, (factor or 1) * x * z, rtol=1e-6)
+        return made
+
+    def test_views_are_launched_and_outputs_lie_like_the_first(self):
+        plain, views = self.drawn(0, 1, 2, 3), self.drawn(0, 2, 1, 3)
+        with self.notes():
+            for _ in range(2):
+                self.assertEqual(self.check(views, views).strides, views.strides)
+                self.assertEqual(self.check(views, plain).strides, views.strides)
+                self.assertEqual(self.check(plain, views).strides, plain.strides)
+                self.assertEqual(self.check(views, plain, factor=3.0).strides, views.strides)
+                self.check(plain, plain, factor=2.0)
+                self.check(plain, plain)
+
+    def test_one_projection_holds_inputs_and_outputs(self):
+        import numpy
+
+        whole = numpy.random.default_rng(2).uniform(-1, 1, (B, S, 4, H, W)).astype("f4")
+        x, z, out, other = (whole[:, :, i].transpose(0, 2, 1, 3) for i in range(4))
+        kept = other.copy()
+        with self.notes():
+            self.assertIs(self.check(x, z, out=out), out)
+        numpy.testing.assert_array_equal(other, kept)
+        self.assertFalse(numpy.array_equal(out, kept))
+        with self.assertRaisesRegex(ValueError, "'y' lies where 'x' does"):
+            self.product(x, z, out=x)
+        shifted = whole[:, :, 2:4].reshape(B, S, -1)[:, :, 32:32 + H * W].reshape(B, S, H, W)
+        self.check(x, z, out=shifted.transpose(0, 2, 1, 3))
+
+    def test_expanded_inputs_are_read_and_not_written_to(self):
+        import numpy
+
+        plain = self.drawn(0, 1, 2, 3)
+        wide = numpy.broadcast_to(plain[:1], plain.shape)
+        with self.notes():
+            self.assertEqual(self.check(wide, plain).strides, plain.strides)
+        out = numpy.lib.stride_tricks.as_strided(plain.copy(), plain.shape, (0, *plain.strides[1:]))
+        with self.notes("y has elements that overlap, and the kernel writes to it"):
+            self.product(plain, plain, out=out)
+
+    def test_what_the_binary_cannot_take_runs_the_fallback(self):
+        import numpy
+
+        plain = self.drawn(0, 1, 2, 3)
+        for bad, why in ((self.drawn(0, 1, 3, 2), "x is not contiguous along its last axis"),
+                         (plain[:, ::-1], "x has a negative stride along axis 1"),
+                         (numpy.zeros((B, H, S, W + 1), "f4")[..., :W], "which is no multiple of 64")):
+            before = len(self.product.notes)
+            self.check(bad, plain)
+            self.assertIn(why, "".join(self.product.notes[before:]))
+        far = numpy.lib.stride_tricks.as_strided(plain, plain.shape, (1 << 34, *plain.strides[1:]))
+        silent = tunectl.kernel("product", fallback=lambda x, z: plain)
+        silent(far, plain)
+        self.assertEqual(silent.notes, (f"x_stride_0 is {1 << 32} for these strides, which is more than an i32 holds",))
+
+
+if __name__ == "__main__":
+    unittest.main()
