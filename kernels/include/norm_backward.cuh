@@ -21,6 +21,8 @@ struct NormTensors {
   Bits* __restrict__ dx;
   float* __restrict__ partials;  // [groups, kSums, COLS]
   long long rows;
+  long long x_skip;  // elements between rows
+  long long dy_skip;
 };
 
 // ---- Rows ---------------------------------------------------------------------------------------
@@ -41,8 +43,8 @@ __device__ __forceinline__ Row RowIn(long long tile, long long rows) {
 class Inputs {
  public:
   __device__ __forceinline__ void Fetch(const NormTensors& t, const Row& row, int stage) {
-    x_.Fetch(t.x, row, 2 * stage);
-    dy_.Fetch(t.dy, row, 2 * stage + 1);
+    x_.Fetch(t.x + row.index * t.x_skip, row, 2 * stage);
+    dy_.Fetch(t.dy + row.index * t.dy_skip, row, 2 * stage + 1);
     scale_ = row.exists ? t.rstd[row.index] : 0.0f;
     if constexpr (CENTRED) {
       shift_ = row.exists ? (sizeof(Bits) == 2 ? -scale_ : -1.0f) * t.mean[row.index] : 0.0f;

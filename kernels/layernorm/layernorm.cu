@@ -138,11 +138,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     layernorm(const Bits* __restrict__ x, const Bits* __restrict__ residual,
               const Bits* __restrict__ weight, const Bits* __restrict__ bias,
               Bits* __restrict__ y, Bits* __restrict__ sum, float* __restrict__ mean,
-              float* __restrict__ rstd, long long rows, float epsilon) {
+              float* __restrict__ rstd, long long rows, long long x_skip, float epsilon) {
   StartMerges();
   Row row = RowOfTurn(0, rows);
   Summed share;
-  share.Fetch(x, residual, row);
+  share.Fetch(x + row.index * x_skip, residual, row);
   const Affine affine(weight, bias, row);
   for (int turn = 0;;) {
     if constexpr (KEEP == async) CopyWait();
@@ -169,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     if (++turn == TURNS) return;
     row = RowOfTurn(turn, rows);
     if (row.index >= rows) return;
-    share.Fetch(x, residual, row);
+    share.Fetch(x + row.index * x_skip, residual, row);
   }
 }
 

@@ -68,8 +68,9 @@ extern "C" __global__ void layernorm_backward_reference(const DTYPE* x, const DT
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     layernorm_backward(const Bits* x, const Bits* weight, const Bits* dy, const float* mean,
-                       const float* rstd, Bits* dx, float* partials, int* groups, long long rows) {
-  NormBackward({x, weight, dy, mean, rstd, dx, partials, rows}, groups);
+                       const float* rstd, Bits* dx, float* partials, int* groups, long long rows,
+                       long long x_skip, long long dy_skip) {
+  NormBackward({x, weight, dy, mean, rstd, dx, partials, rows, x_skip, dy_skip}, groups);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * COMBINE_LANES)

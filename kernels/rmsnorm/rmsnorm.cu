@@ -53,11 +53,12 @@ enum Weight { early, late };
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     rmsnorm(const Bits* __restrict__ x, const Bits* __restrict__ residual,
             const Bits* __restrict__ weight, Bits* __restrict__ y, Bits* __restrict__ sum,
-            float* __restrict__ rstd, long long rows, float epsilon) {
+            float* __restrict__ rstd, long long rows, long long x_skip,
+            float epsilon) {
   StartMerges();
   Row row = RowOfTurn(0, rows);
   Summed share;
-  share.Fetch(x, residual, row);
+  share.Fetch(x + row.index * x_skip, residual, row);
   Vector early_weight[WEIGHT == early ? kItems : 1];
   if constexpr (WEIGHT == early) {
 #pragma unroll
@@ -92,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     if (++turn == TURNS) return;
     row = RowOfTurn(turn, rows);
     if (row.index >= rows) return;
-    share.Fetch(x, residual, row);
+    share.Fetch(x + row.index * x_skip, residual, row);
   }
 }
 

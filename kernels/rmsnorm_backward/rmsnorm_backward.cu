@@ -53,8 +53,9 @@ extern "C" __global__ void rmsnorm_backward_reference(const DTYPE* x, const DTYP
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     rmsnorm_backward(const Bits* x, const Bits* weight, const Bits* dy, const float* rstd, Bits* dx,
-                     float* partials, int* groups, long long rows) {
-  NormBackward({x, weight, dy, nullptr, rstd, dx, partials, rows}, groups);
+                     float* partials, int* groups, long long rows, long long x_skip,
+                     long long dy_skip) {
+  NormBackward({x, weight, dy, nullptr, rstd, dx, partials, rows, x_skip, dy_skip}, groups);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * COMBINE_LANES)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding of q and k in one launch; every element is read once and written once.
-// Tensors are [seq, batch, heads, HEAD_DIM]: a token is `rows` heads, in one piece in q and in k.
+// Tensors are [seq, batch, heads, HEAD_DIM], with strides of their own: a token is `rows` heads.
 constexpr int kHalf = HEAD_DIM / 2;
 
 #if TUNE_REFERENCE
@@ -14,7 +14,7 @@ constexpr int kHalf = HEAD_DIM / 2;
 // A thread takes a pair, in double precision.
 extern "C" __global__ void rope_reference(const DTYPE* q, const DTYPE* k, const float* cosine,
                                           const float* sine, double* q_out, double* k_out,
-                                          long long seq, long long q_rows, long long k_rows) {
+                                          long long seq, int q_rows, int k_rows) {
   const long long pairs = seq * (q_rows + k_rows) * kHalf;
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
   for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < pairs;
@@ -169,14 +169,35 @@ __device__ __forceinline__ void LoadTable(float (&to)[kPairs], const float* from
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
+// The distances of a tensor's heads, in elements.
+struct Lie {
+  long long token;  // of two tokens
+  long long batch;  // of two sequences, less those of a sequence's heads
+  int head;         // of two heads
+};
+
+// The heads of a token in q and q_out, or in k and k_out.
+struct Heads {
+  int rows;
+  unsigned sequences;  // 2^32 over the heads of a sequence, rounded up
+  Lie in;
+  Lie out;
+};
+
 struct Tensors {
   const Bits* __restrict__ q;
   const Bits* __restrict__ k;
   Bits* __restrict__ q_out;
   Bits* __restrict__ k_out;
-  int q_rows;  // heads of a token
-  int k_rows;
+  Heads of_q;
+  Heads of_k;
 };
+
+// From a tensor's start to a head of a token, in elements.
+__device__ __forceinline__ long long OffsetOf(const Lie& lie, long long at, int row,
+                                              unsigned sequence) {
+  return at * lie.token + static_cast<long long>(row) * lie.head + sequence * lie.batch;
+}
 
 // A thread's part of the table for one token.
 struct Angle {
@@ -204,25 +225,28 @@ __device__ __forceinline__ void Rotate(Vector (&part)[kParts], const Angle& angl
 __device__ __forceinline__ void RotateTile(const Tensors& t, const Angle& angle, long long at,
                                            int first_row, int lane) {
   Vector part[HEADS][kParts];
-  // Elements from the start of the tensor that the row is in.
-  const auto offset = [&](int row) {
-    const long long head = row < t.q_rows ? at * t.q_rows + row : at * t.k_rows + (row - t.q_rows);
-    return head * HEAD_DIM + lane * kVector;
+  const int rows = t.of_q.rows + t.of_k.rows;
+  // Elements from the start of the tensor that the row is in, q or k, or what comes of it.
+  const auto offset = [&](int row, Lie Heads::*lie) {
+    const bool is_q = row < t.of_q.rows;
+    const Heads& heads = is_q ? t.of_q : t.of_k;
+    const int own = is_q ? row : row - t.of_q.rows;
+    return OffsetOf(heads.*lie, at, own, __umulhi(own, heads.sequences)) + lane * kVector;
   };
 #pragma unroll
   for (int i = 0; i < HEADS; ++i) {
     const int row = first_row + i * kHeadLanes;
-    if (row >= t.q_rows + t.k_rows) continue;
-    const Bits* from = (row < t.q_rows ? t.q : t.k) + offset(row);
+    if (row >= rows) continue;
+    const Bits* from = (row < t.of_q.rows ? t.q : t.k) + offset(row, &Heads::in);
 #pragma unroll
     for (int p = 0; p < kParts; ++p) part[i][p] = Load(from + p * kHalf);
   }
 #pragma unroll
   for (int i = 0; i < HEADS; ++i) {
     const int row = first_row + i * kHeadLanes;
-    if (row >= t.q_rows + t.k_rows) continue;
+    if (row >= rows) continue;
     Rotate(part[i], angle);
-    Bits* to = (row < t.q_rows ? t.q_out : t.k_out) + offset(row);
+    Bits* to = (row < t.of_q.rows ? t.q_out : t.k_out) + offset(row, &Heads::out);
 #pragma unroll
     for (int p = 0; p < kParts; ++p) Store(to + p * kHalf, part[i][p]);
   }
@@ -231,14 +255,20 @@ __device__ __forceinline__ void RotateTile(const Tensors& t, const Angle& angle,
 extern "C" __global__ void __launch_bounds__(THREADS, kBlocksPerSm)
     rope(const Bits* __restrict__ q, const Bits* __restrict__ k,
          const float* __restrict__ cosine, const float* __restrict__ sine,
-         Bits* __restrict__ q_out, Bits* __restrict__ k_out, long long seq, long long q_rows,
-         long long k_rows) {
-  const Tensors tensors = {q, k, q_out, k_out, static_cast<int>(q_rows), static_cast<int>(k_rows)};
+         Bits* __restrict__ q_out, Bits* __restrict__ k_out, long long seq, int q_rows, int k_rows,
+         unsigned q_sequences, unsigned k_sequences, long long q_token, long long q_batch,
+         int q_head, long long k_token, long long k_batch, int k_head, long long q_out_token,
+         long long q_out_batch, int q_out_head, long long k_out_token, long long k_out_batch,
+         int k_out_head) {
+  const Tensors tensors = {
+      q, k, q_out, k_out,
+      {q_rows, q_sequences, {q_token, q_batch, q_head}, {q_out_token, q_out_batch, q_out_head}},
+      {k_rows, k_sequences, {k_token, k_batch, k_head}, {k_out_token, k_out_batch, k_out_head}}};
   const int slot = threadIdx.x / kTokenThreads;  // which token of the block's
   const int member = threadIdx.x % kTokenThreads;
   const int lane = member % kLanes;
   const int head_lane = member / kLanes;
-  const int rows = tensors.q_rows + tensors.k_rows;
+  const int rows = q_rows + k_rows;
   // A block has TOKENS tokens and a tile, or all, of their heads.
   const unsigned tiles = GRID == token ? 1 : (rows + kTile - 1) / kTile;
   const long long first_token = static_cast<long long>(blockIdx.x / tiles) * TOKENS;

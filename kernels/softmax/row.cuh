@@ -157,6 +157,7 @@ __device__ __forceinline__ void StoreWhole(Vector* to, const Vector& vector) {
 
 // A row, and a thread's place in the work on it.
 struct Row {
+  long long index;
   long long first;  // element at the vector boundary at or before the row
   int offset;       // elements from there to the row
   bool exists;
@@ -170,7 +171,11 @@ __device__ __forceinline__ Row RowOfThread(long long rows) {
   const long long start = row * COLS;
   const int offset = ALIGNED ? 0 : static_cast<int>(start % kVector);
   const bool exists = ROWS == 1 || row < rows;
-  return {start - offset, offset, exists, static_cast<int>(threadIdx.x % ROW_THREADS),
+  return {row,
+          start - offset,
+          offset,
+          exists,
+          static_cast<int>(threadIdx.x % ROW_THREADS),
           static_cast<int>(blockIdx.x % CLUSTER)};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax along the last dimension of a row-major [rows, COLS] matrix, each element read once from
-// device memory (unless KEEP is `none`: see README.md).
+// Softmax along the last dimension of a row-major [rows, COLS] matrix, whose rows may be apart.
+// Each element is read once from device memory (unless KEEP is `none`: see README.md).
 #if TUNE_REFERENCE
 
 #if DTYPE_BF16
@@ -355,10 +355,10 @@ class Share {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
-    softmax(const Bits* __restrict__ x, Bits* __restrict__ y, long long rows) {
+    softmax(const Bits* __restrict__ x, Bits* __restrict__ y, long long rows, long long x_skip) {
   StartMerges();
   const Row row = RowOfThread(rows);
-  Share share(x, row);
+  Share share(x + row.index * x_skip, row);
   Partial mine = {kLowest, 0.0f};
   if constexpr (EXCHANGES == 2) {
     mine.largest = MergedInRow<kLargest, 0>({share.Largest(), 0.0f}, row).largest;

@@ -41,13 +41,13 @@ extern "C" __global__ void softmax_backward_reference(const DTYPE* y, const DTYP
 
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     softmax_backward(const Bits* __restrict__ y, const Bits* __restrict__ dy,
-                     Bits* __restrict__ dx, long long rows) {
+                     Bits* __restrict__ dx, long long rows, long long y_skip, long long dy_skip) {
   StartMerges();
   const Row row = RowOfThread(rows);
   Share<> output;
   Share<> gradient;
-  output.Fetch(y, row, 0);
-  gradient.Fetch(dy, row, 1);
+  output.Fetch(y + row.index * y_skip, row, 0);
+  gradient.Fetch(dy + row.index * dy_skip, row, 1);
   if constexpr (KEEP == async) CopyWait();
 
   Partial<1> dot = {};

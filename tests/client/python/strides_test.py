@@ -165,5 +165,52 @@ class Launches(KernelTest):
         self.assertEqual(silent.notes, (f"x_stride_0 is {1 << 32} for these strides, which is more than an i32 holds",))
 
 
+@unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+class Catalogue(KernelTest):
+    @classmethod
+    def prepare(cls):
+        cls.sweep_kernel("rope", "--dtype", "f32", seq=8, batch=2, heads=4, kv_heads=2, head_dim=16)
+        cls.sweep_kernel("softmax", "--dtype", "f32", rows=24, cols=32)
+
+    def test_heads_lie_as_models_have_them(self):
+        import numpy
+
+        rope = tunectl.kernel("rope", fallback=None, interleaved=0, backward=0)
+        draw = numpy.random.default_rng(3).standard_normal
+        cosine, sine = (draw((8, 8)).astype("f4") for _ in range(2))
+
+        def turned(x):
+            c, s = (table[:, None, None, :] for table in (cosine, sine))
+            return numpy.concatenate([x[..., :8] * c - x[..., 8:] * s, x[..., 8:] * c + x[..., :8] * s], -1)
+
+        for axes in ((0, 1, 2), (1, 0, 2), (2, 1, 0), (1, 2, 0)):  # the places of seq, batch and heads in memory
+            shapes = [[0] * 3, [0] * 3]
+            for axis, sizes in zip(axes, ((8, 8), (2, 2), (4, 2))):
+                shapes[0][axis], shapes[1][axis] = sizes
+            q, k = (draw((*shape, 16)).astype("f4").transpose(*axes, 3) for shape in shapes)
+            for made, given in zip(rope(q, k, cosine, sine), (q, k)):
+                self.assertEqual(made.strides, given.strides)
+                numpy.testing.assert_allclose(made, turned(given), rtol=1e-5, atol=1e-5)
+        self.assertEqual(rope.notes, ())
+
+    def test_rows_may_be_apart(self):
+        import numpy
+
+        def reference(x):
+            exponents = numpy.exp(x - x.max(-1, keepdims=True))
+            return exponents / exponents.sum(-1, keepdims=True)
+
+        softmax = tunectl.kernel("softmax", fallback=reference)
+        wide = numpy.random.default_rng(4).standard_normal((24, 80), "f4")
+        for x in (wide[:, 16:48], wide.reshape(4, 6, 80)[..., :32], numpy.broadcast_to(wide[:1, :32], (24, 32))):
+            made = softmax(x)
+            self.assertTrue(made.flags.c_contiguous)
+            numpy.testing.assert_allclose(made, reference(x), rtol=1e-5)
+        self.assertEqual(softmax.notes, ())
+        narrow = numpy.random.default_rng(4).standard_normal((24, 40), "f4")[:, :32]
+        numpy.testing.assert_allclose(softmax(narrow), reference(narrow), rtol=1e-5)
+        self.assertIn("x has a stride of 160 bytes along axis 0, which is no multiple of 64", softmax.notes[0])
+
+
 if __name__ == "__main__":
     unittest.main()
