@@ -16,23 +16,33 @@ constexpr int kQueryBytes = BLOCK_M * HEAD_DIM * 2;
 constexpr int kBlockBytes = BLOCK_N * HEAD_DIM * 2;
 
 // Byte offset of a 16-byte chunk in a tile; swizzled, so that 8 rows of one column of chunks lie in
-// different banks.
+// different banks. Rows of a multiple of 128 bytes begin in the same bank, others in one of two.
 __device__ __forceinline__ unsigned ChunkOffset(int row, int chunk) {
-  return (row * kChunks + (chunk ^ (row & 7))) * 16;
+  const int swizzle = kChunks % 8 == 0 ? row & 7 : row >> 1 & 3;
+  return (row * kChunks + (chunk ^ swizzle)) * 16;
 }
 
-// Starts copying kCount rows of a head to shared memory; rows at `seq` and beyond become zero.
+// Rows of one head in device memory; those at `end` and beyond become zero in shared memory.
+struct Source {
+  const Element* head;
+  long long stride;
+  int end;
+};
+
+// Starts copying kCount rows to shared memory.
 template <int kCount>
-__device__ __forceinline__ void CopyRows(unsigned to, const Element* head, int first, int seq) {
+__device__ __forceinline__ void CopyRows(unsigned to, const Source& source, int first) {
   constexpr int kStep = kThreads / kChunks;  // rows that the block copies at a time
-  static_assert(kThreads % kChunks == 0 && kCount % kStep == 0, "whole rows, evenly");
+  constexpr bool kIsEven = kThreads % kChunks == 0 && kCount % kStep == 0;
   const int row = threadIdx.x / kChunks;
   const int chunk = threadIdx.x % kChunks;
-  const Element* from = head + static_cast<long long>(first + row) * HEAD_DIM + chunk * 8;
+  const Element* from = source.head + (first + row) * source.stride + chunk * 8;
 #pragma unroll
   for (int i = 0; i < kCount; i += kStep) {
-    const bool inside = first + row + i < seq;
-    CopyChunk(to + ChunkOffset(row + i, chunk), inside ? from + i * HEAD_DIM : head, inside);
+    if (!kIsEven && (row >= kStep || row + i >= kCount)) break;
+    const bool inside = first + row + i < source.end;
+    CopyChunk(to + ChunkOffset(row + i, chunk), inside ? from + i * source.stride : source.head,
+              inside);
   }
 }
 
@@ -119,35 +129,37 @@ struct WarpTile {
 };
 
 // The softmax of block j: from scores to P, with O rescaled.
-__device__ __forceinline__ void WeighBlock(const Problem& problem, int j, float scale_log2,
-                                           float (&s)[kStrips][kScores], WarpTile& tile) {
+__device__ __forceinline__ void WeighBlock(const Problem& problem, const Tile& at, int j,
+                                           const Scale& scale, float (&s)[kStrips][kScores],
+                                           WarpTile& tile) {
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
-    const int row = tile.row + strip * 16;
-    const int visible[2] = {KeyEnd(problem, row) - j * BLOCK_N,
-                            KeyEnd(problem, row + 8) - j * BLOCK_N};
-    const int first_end = KeyEnd(problem, tile.row - threadIdx.x % 32 / 4);
-    if ((j + 1) * BLOCK_N > first_end) Mask(s[strip], visible);
+    const Rows rows =
+        RowsAt(problem, at, tile.row + strip * 16, tile.row - threadIdx.x % 32 / 4, WARP_ROWS);
     float alpha[2];
-    Weigh(s[strip], tile.state[strip], scale_log2, alpha);
+    if (SOFTCAP) Cap(s[strip], scale);
+    MaskBlock(s[strip], j, rows);
+    Weigh(s[strip], tile.state[strip], scale.log2, alpha);
     Rescale(tile.o[strip], alpha);
     PackAll(s[strip], tile.p[strip]);
   }
 }
 
-__device__ __forceinline__ void Attend(const Problem& problem, const Element* q, const Element* k,
-                                       const Element* v, Element* out, float* lse) {
+__device__ __forceinline__ void Attend(const Problem& problem, const View<const Element>& q,
+                                       const View<const Element>& k, const View<const Element>& v,
+                                       const Results& results) {
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned queries = SharedAddress(shared);
   const unsigned keys = queries + kQueryBytes;
   const unsigned values = keys + STAGES * kBlockBytes;
   const Tile at = TileAt(problem, blockIdx.x);
-  const long long head_size = static_cast<long long>(problem.seq) * HEAD_DIM;
-  k += at.kv_head * head_size;
-  v += at.kv_head * head_size;
-  const int seq = problem.seq;
-  const int blocks = KvBlocks(problem, at.row, BLOCK_M);
-  const float scale_log2 = problem.scale * kLog2E;
+  if (PACKED && at.row >= at.seq) return;
+  const Source from_q = {q.Head(at.batch, at.head, at.start), q.strides.row, at.seq};
+  const Source from_k = {k.Head(at.batch, at.kv_head, at.start), k.strides.row, at.keys};
+  const Source from_v = {v.Head(at.batch, at.kv_head, at.start), v.strides.row, at.keys};
+  const Blocks blocks = BlocksOf(problem, at, at.row, BLOCK_M);
+  const int first_key = blocks.first * BLOCK_N;
+  const Scale scale = ScaleOf(problem);
 
   WarpTile tile;
   tile.row = at.row + threadIdx.x / 32 * WARP_ROWS + threadIdx.x % 32 / 4;
@@ -159,35 +171,35 @@ __device__ __forceinline__ void Attend(const Problem& problem, const Element* q,
   }
   Query query;
   query.base = queries;
-  CopyRows<BLOCK_M>(queries, q + at.head * head_size, at.row, seq);
+  CopyRows<BLOCK_M>(queries, from_q, at.row);
   // STAGES blocks of K and V are in flight at most; the copy of V may lag behind its K, so that
   // with one stage V arrives during the scores and the next K during the outputs.
   for (int j = 0; j < STAGES - 1; ++j) {
-    CopyRows<BLOCK_N>(keys + j * kBlockBytes, k, j * BLOCK_N, seq);
-    CopyRows<BLOCK_N>(values + j * kBlockBytes, v, j * BLOCK_N, seq);
+    CopyRows<BLOCK_N>(keys + j * kBlockBytes, from_k, first_key + j * BLOCK_N);
+    CopyRows<BLOCK_N>(values + j * kBlockBytes, from_v, first_key + j * BLOCK_N);
     CopyCommit();
   }
   if (STAGES == 1) {
-    CopyRows<BLOCK_N>(keys, k, 0, seq);
+    CopyRows<BLOCK_N>(keys, from_k, first_key);
     CopyCommit();
   }
-  for (int j = 0; j < blocks; ++j) {
-    const int slot = j % STAGES * kBlockBytes;
+  for (int i = 0; i < blocks.end - blocks.first; ++i) {
+    const int slot = i % STAGES * kBlockBytes;
     CopyWait<STAGES == 1 ? 0 : STAGES - 2>();
     __syncthreads();
-    if (j == 0) query.Hold();
-    const int next = (j + STAGES - 1) % STAGES * kBlockBytes;
-    const int next_row = (j + STAGES - 1) * BLOCK_N;
-    if (STAGES > 1 && next_row < seq) CopyRows<BLOCK_N>(keys + next, k, next_row, seq);
-    if (next_row < seq) CopyRows<BLOCK_N>(values + next, v, next_row, seq);
+    if (i == 0) query.Hold();
+    const int next = (i + STAGES - 1) % STAGES * kBlockBytes;
+    const int next_row = first_key + (i + STAGES - 1) * BLOCK_N;
+    if (STAGES > 1 && next_row < at.keys) CopyRows<BLOCK_N>(keys + next, from_k, next_row);
+    if (next_row < at.keys) CopyRows<BLOCK_N>(values + next, from_v, next_row);
     CopyCommit();
     float s[kStrips][kScores];
     Scores(s, query, keys + slot);
-    WeighBlock(problem, j, scale_log2, s, tile);
+    WeighBlock(problem, at, blocks.first + i, scale, s, tile);
     if (STAGES == 1) {
       CopyWait<0>();
       __syncthreads();
-      CopyRows<BLOCK_N>(keys, k, (j + 1) * BLOCK_N, seq);
+      CopyRows<BLOCK_N>(keys, from_k, first_key + (i + 1) * BLOCK_N);
       CopyCommit();
     }
     AddOutputs(tile.o, tile.p, values + slot);
@@ -195,7 +207,7 @@ __device__ __forceinline__ void Attend(const Problem& problem, const Element* q,
   CopyWait<0>();
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
-    Store(problem, at.head, tile.row + strip * 16, scale_log2, tile.state[strip], tile.o[strip],
-          out, lse);
+    Store(problem, at, tile.row + strip * 16, scale.log2, tile.state[strip], tile.o[strip],
+          results);
   }
 }

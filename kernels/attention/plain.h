@@ -30,7 +30,10 @@ __device__ __forceinline__ float Exp2(float x) {
   p = p * f + 2.4022651e-1f;
   p = p * f + 6.9314718e-1f;
   p = p * f + 1.0f;
-  union { float value; int bits; } n = {shifted}, result = {p};
+  union {
+    float value;
+    int bits;
+  } n = {shifted}, result = {p};
   result.bits += static_cast<int>(static_cast<unsigned>(n.bits) << 23);
   return result.value;
 }
@@ -45,23 +48,23 @@ struct PlainRows {
   float sum[kRows];
 };
 
-// Brings BLOCK_N keys, transposed, and their values into shared memory; zero past the end.
-__device__ __forceinline__ void LoadTile(const Element* k, const Element* v, int first, int seq,
-                                         float (&keys)[HEAD_DIM][kKeyPitch],
+// Brings BLOCK_N keys, transposed, and their values into shared memory; zero past the end. K and V
+// begin at row 0.
+__device__ __forceinline__ void LoadTile(const View<const Element>& k, const View<const Element>& v,
+                                         int first, int end, float (&keys)[HEAD_DIM][kKeyPitch],
                                          float (&values)[BLOCK_N][HEAD_DIM]) {
   for (int n = threadIdx.x; n < BLOCK_N; n += kThreads) {
-    const bool inside = first + n < seq;
-    const long long row = static_cast<long long>(inside ? first + n : 0) * HEAD_DIM;
-    for (int d = 0; d < HEAD_DIM; ++d) {
-      keys[d][n] = inside ? static_cast<float>(k[row + d]) : 0.0f;
-    }
+    const bool inside = first + n < end;
+    const Element* row = k.Head(0, 0, inside ? first + n : 0);
+    for (int d = 0; d < HEAD_DIM; ++d) keys[d][n] = inside ? static_cast<float>(row[d]) : 0.0f;
   }
   for (int i = threadIdx.x * 8; i < BLOCK_N * HEAD_DIM; i += kThreads * 8) {
     const int n = i / HEAD_DIM;
-    const bool inside = first + n < seq;
-    const long long at = static_cast<long long>(inside ? first : 0) * HEAD_DIM + (inside ? i : 0);
+    const int d = i % HEAD_DIM;
+    const bool inside = first + n < end;
+    const Element* row = v.Head(0, 0, inside ? first + n : 0);
     for (int e = 0; e < 8; ++e) {
-      values[n][i % HEAD_DIM + e] = inside ? static_cast<float>(v[at + e]) : 0.0f;
+      values[n][d + e] = inside ? static_cast<float>(row[d + e]) : 0.0f;
     }
   }
 }
@@ -96,17 +99,20 @@ __device__ __forceinline__ void Scores(const PlainRows& rows, int lane,
   }
 }
 
-// Turns the scores of one row into weights and rescales what the row has so far. The scores are
-// in units of log2.
-__device__ __forceinline__ void Reweigh(PlainRows& rows, int r, int visible, float (&s)[BLOCK_N]) {
+// Turns the scores of one row, which sees those from `hidden` to `visible`, into weights and
+// rescales what the row has so far. The scores are in units of log2.
+__device__ __forceinline__ void Reweigh(PlainRows& rows, int r, int hidden, int visible,
+                                        float (&s)[BLOCK_N]) {
 #pragma unroll
-  for (int n = 0; n < BLOCK_N; ++n) s[n] = n < visible ? s[n] : -1e30f;
+  for (int n = 0; n < BLOCK_N; ++n) s[n] = n < visible && !(WINDOWED && n < hidden) ? s[n] : -1e30f;
   float max = rows.max[r];
 #pragma unroll
   for (int n = 0; n < BLOCK_N; ++n) max = s[n] > max ? s[n] : max;
   const float alpha = Exp2(rows.max[r] - max);
 #pragma unroll
-  for (int n = 0; n < BLOCK_N; ++n) s[n] = n < visible ? Exp2(s[n] - max) : 0.0f;
+  for (int n = 0; n < BLOCK_N; ++n) {
+    s[n] = n < visible && !(WINDOWED && n < hidden) ? Exp2(s[n] - max) : 0.0f;
+  }
   float sum = 0.0f;
 #pragma unroll
   for (int n = 0; n < BLOCK_N; ++n) sum += s[n];
@@ -135,53 +141,62 @@ __device__ __forceinline__ void AddValues(PlainRows& rows, int lane,
   }
 }
 
-__device__ __forceinline__ void Attend(const Problem& problem, const Element* q, const Element* k,
-                                       const Element* v, Element* out, float* lse) {
+__device__ __forceinline__ void Attend(const Problem& problem, const View<const Element>& q,
+                                       View<const Element> k, View<const Element> v,
+                                       const Results& results) {
   __shared__ float keys[HEAD_DIM][kKeyPitch];
   __shared__ float values[BLOCK_N][HEAD_DIM];
   const Tile tile = TileAt(problem, blockIdx.x);
+  if (PACKED && tile.row >= tile.seq) return;
   const int lane = threadIdx.x % LANES;
   const int first_row = tile.row + threadIdx.x / LANES * kRows;
-  const long long head_size = static_cast<long long>(problem.seq) * HEAD_DIM;
-  k += tile.kv_head * head_size;
-  v += tile.kv_head * head_size;
+  k.data = k.Head(tile.batch, tile.kv_head, tile.start);
+  v.data = v.Head(tile.batch, tile.kv_head, tile.start);
 
   PlainRows rows;
-  const float scale_log2 = problem.scale * kLog2E;
+  const Scale scale = ScaleOf(problem);
+  const float of_query = SOFTCAP ? scale.to_cap : scale.log2;
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    const bool inside = first_row + r < problem.seq;
-    const long long at = tile.head * head_size + static_cast<long long>(first_row + r) * HEAD_DIM;
+    const bool inside = first_row + r < tile.seq;
+    const Element* row = q.Head(tile.batch, tile.head, tile.start + first_row + r);
 #pragma unroll
     for (int d = 0; d < kSlice; ++d) {
-      rows.q[r][d] = inside ? static_cast<float>(q[at + d * LANES + lane]) * scale_log2 : 0.0f;
+      rows.q[r][d] = inside ? static_cast<float>(row[d * LANES + lane]) * of_query : 0.0f;
       rows.o[r][d] = 0.0f;
     }
     rows.max[r] = -1e30f;
     rows.sum[r] = 0.0f;
   }
-  const int blocks = KvBlocks(problem, tile.row, BLOCK_M);
-  for (int j = 0; j < blocks; ++j) {
+  const Blocks blocks = BlocksOf(problem, tile, tile.row, BLOCK_M);
+  for (int j = blocks.first; j < blocks.end; ++j) {
+    const int first = j * BLOCK_N;
     __syncthreads();
-    LoadTile(k, v, j * BLOCK_N, problem.seq, keys, values);
+    LoadTile(k, v, first, tile.keys, keys, values);
     __syncthreads();
     float s[kRows][BLOCK_N];
     Scores(rows, lane, keys, s);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      Reweigh(rows, r, KeyEnd(problem, first_row + r) - j * BLOCK_N, s[r]);
+#if SOFTCAP
+#pragma unroll
+      for (int n = 0; n < BLOCK_N; ++n) s[r][n] = tanhf(s[r][n]) * scale.log2;
+#endif
+      Reweigh(rows, r, KeyBegin(problem, tile, first_row + r) - first,
+              KeyEnd(tile, first_row + r) - first, s[r]);
     }
     AddValues(rows, lane, s, values);
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    if (first_row + r >= problem.seq) continue;
-    const long long at = static_cast<long long>(tile.head) * problem.seq + first_row + r;
-    const float inverse = 1.0f / rows.sum[r];
+    if (first_row + r >= tile.seq) continue;
+    const int place = tile.start + first_row + r;
+    const RowEnd end = EndRow(problem, tile.head, rows.max[r], rows.sum[r]);
+    Element* to = results.out.Head(tile.batch, tile.head, place);
 #pragma unroll
     for (int d = 0; d < kSlice; ++d) {
-      out[at * HEAD_DIM + d * LANES + lane] = static_cast<Element>(rows.o[r][d] * inverse);
+      to[d * LANES + lane] = static_cast<Element>(rows.o[r][d] * end.factor);
     }
-    if (lane == 0) lse[at] = (rows.max[r] + log2f(rows.sum[r])) * kLn2;
+    if (lane == 0) results.lse[LseIndex(problem, tile, place)] = end.lse;
   }
 }

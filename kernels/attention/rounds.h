@@ -12,7 +12,7 @@
 class Rounds {
  public:
   __device__ __forceinline__ explicit Rounds(const Problem& problem) : place_(blockIdx.x) {
-    const int blocks = (problem.seq + BLOCK_M - 1) / BLOCK_M;
+    const int blocks = TilesOfHead(problem);
     step_ = SECTION == 1 ? (blocks + 1 - static_cast<int>(gridDim.x) % blocks) % blocks : 0;
   }
   __device__ __forceinline__ int Tile() const { return first_ + place_; }
@@ -34,7 +34,7 @@ class Rounds {
 // one group less.
 __device__ __forceinline__ int FirstRow(const Problem& problem, int block) {
   if (SPREAD == 0) return block * BLOCK_M;
-  const int blocks = (problem.seq + BLOCK_M - 1) / BLOCK_M;
+  const int blocks = TilesOfHead(problem);
   const int groups = BLOCK_M / 64;
   const int missing = blocks * groups - (problem.seq + 63) / 64;
   const int behind_short_ones = groups * block - missing;
@@ -45,6 +45,9 @@ __device__ __forceinline__ int FirstRow(const Problem& problem, int block) {
 // Rows [row, end) of Q of one head.
 struct Span : Tile {
   int end;
+
+  // Whether a packed sequence has no rows for the tile.
+  __device__ __forceinline__ bool IsEmpty() const { return PACKED && end <= row; }
 };
 
 __device__ __forceinline__ Span SpanAt(const Problem& problem, int index) {
@@ -52,5 +55,5 @@ __device__ __forceinline__ Span SpanAt(const Problem& problem, int index) {
   const int block = tile.row / BLOCK_M;
   tile.row = FirstRow(problem, block);
   const int end = FirstRow(problem, block + 1);
-  return {tile, end < problem.seq ? end : problem.seq};
+  return {tile, end < tile.seq ? end : tile.seq};
 }

@@ -9,6 +9,13 @@
 
 __device__ __forceinline__ float Infinity() { return __int_as_float(0x7f800000); }
 
+// Relative error up to 2^-11.
+__device__ __forceinline__ float Tanh(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // A lane's facts of its two rows: the largest score, and its own share of the sum of weights.
 struct RowState {
   float max[2];
@@ -29,6 +36,55 @@ __device__ __forceinline__ void Mask(float (&s)[kCount], const int (&visible)[2]
   for (int i = 0; i < kCount; ++i) {
     if (i / 4 * 8 + i % 2 >= visible[i / 2 % 2] - column) s[i] = -Infinity();
   }
+}
+
+// Hides the scores before the window of a row. `hidden` counts the keys from this block's first
+// that are before it; it may be negative or beyond the block.
+template <int kCount>
+__device__ __forceinline__ void MaskBefore(float (&s)[kCount], const int (&hidden)[2]) {
+  const int column = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if (i / 4 * 8 + i % 2 < hidden[i / 2 % 2] - column) s[i] = -Infinity();
+  }
+}
+
+// The rows of one thread in one tile.
+struct Rows {
+  int begin[2];    // the first visible key
+  int end[2];      // one past the last
+  int last_begin;  // the largest of the warpgroup's or warp's, so that all of it masks or none
+  int first_end;   // the smallest
+};
+
+// A lane has the rows `row` and `row + 8` of `count` that begin at `first`.
+__device__ __forceinline__ Rows RowsAt(const Problem& problem, const Tile& tile, int row, int first,
+                                       int count) {
+  return {{KeyBegin(problem, tile, row), KeyBegin(problem, tile, row + 8)},
+          {KeyEnd(tile, row), KeyEnd(tile, row + 8)},
+          KeyBegin(problem, tile, first + count - 1),
+          KeyEnd(tile, first)};
+}
+
+// Hides what the rows do not see of the first 2 kCount keys of block j.
+template <int kCount>
+__device__ __forceinline__ void MaskBlock(float (&s)[kCount], int j, const Rows& rows) {
+  const int first = j * BLOCK_N;
+  if (first + 2 * kCount > rows.first_end) {
+    const int visible[2] = {rows.end[0] - first, rows.end[1] - first};
+    Mask(s, visible);
+  }
+  if (WINDOWED && first < rows.last_begin) {
+    const int hidden[2] = {rows.begin[0] - first, rows.begin[1] - first};
+    MaskBefore(s, hidden);
+  }
+}
+
+// Bends scores towards the cap.
+template <int kCount>
+__device__ __forceinline__ void Cap(float (&s)[kCount], const Scale& scale) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) s[i] = Tanh(s[i] * scale.to_cap);
 }
 
 // Turns scores into weights relative to the largest score so far. `alpha` is what sums made with
@@ -72,28 +128,27 @@ __device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[
 // The end of a tile: O by the sum of weights, and the logarithm of the sum of exponentials, for
 // the lane's rows `row` and `row + 8`. Each lane writes 16 bytes at a time.
 template <int kCount>
-__device__ __forceinline__ void Store(const Problem& problem, int head, int row, float scale_log2,
-                                      RowState& rows, const float (&o)[kCount],
-                                      Element* __restrict__ out, float* __restrict__ lse) {
+__device__ __forceinline__ void Store(const Problem& problem, const Tile& tile, int row,
+                                      float scale_log2, const RowState& rows,
+                                      const float (&o)[kCount], const Results& results) {
   const int lane = threadIdx.x % 4;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float sum = QuadSum(rows.sum[r]);
-    const float inverse = 1.0f / sum;
-    const bool inside = row + r * 8 < problem.seq;
-    const long long at = static_cast<long long>(head) * problem.seq + row + r * 8;
-    uint4* line = reinterpret_cast<uint4*>(out + at * HEAD_DIM) + lane;
+    const RowEnd end = EndRow(problem, tile.head, rows.max[r] * scale_log2, QuadSum(rows.sum[r]));
+    const bool inside = row + r * 8 < tile.seq;
+    const int place = tile.start + row + r * 8;
+    uint4* line = reinterpret_cast<uint4*>(results.out.Head(tile.batch, tile.head, place)) + lane;
 #pragma unroll
     for (int i = 0; i < kCount / 16; ++i) {
       unsigned w[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float* pair = o + 16 * i + 4 * e + 2 * r;
-        w[e] = Pack(pair[0] * inverse, pair[1] * inverse);
+        w[e] = Pack(pair[0] * end.factor, pair[1] * end.factor);
       }
       TransposeQuad(w);
       if (inside) line[i * 4] = make_uint4(w[0], w[1], w[2], w[3]);
     }
-    if (inside && lane == 0) lse[at] = (rows.max[r] * scale_log2 + log2f(sum)) * kLn2;
+    if (inside && lane == 0) results.lse[LseIndex(problem, tile, place)] = end.lse;
   }
 }

@@ -11,9 +11,9 @@
 constexpr int kGroups = BLOCK_M / 64;
 constexpr int kThreads = (kGroups + 1) * 128;
 constexpr int kBlocksPerSm = CTAS;
-constexpr int kSlabs = HEAD_DIM / 64;
-constexpr int kQueryBytes = 64 * HEAD_DIM * 2;  // of one group
-constexpr int kBlockBytes = BLOCK_N * HEAD_DIM * 2;
+constexpr int kSlabs = (HEAD_DIM + 63) / 64;    // of 64 columns, the last filled up with zeros
+constexpr int kQueryBytes = 64 * kSlabs * 128;  // of one group
+constexpr int kBlockBytes = BLOCK_N * kSlabs * 128;
 constexpr int kScores = BLOCK_N / 2;  // registers a thread
 constexpr int kOutputs = HEAD_DIM / 2;
 
@@ -66,6 +66,17 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
+// Copies the rows [row, row + kRows) of a head, a slab after the other.
+template <int kRows>
+__device__ __forceinline__ void LoadRows(unsigned to, const CUtensorMap* map, unsigned barrier,
+                                         int row, int head, int batch) {
+  BarrierExpect(barrier, kRows * kSlabs * 128);
+#pragma unroll
+  for (int slab = 0; slab < kSlabs; ++slab) {
+    LoadBox(to + slab * kRows * 128, map, barrier, slab * 64, row, head, batch);
+  }
+}
+
 // The work of one thread. It runs ahead of the consumers as far as the rings allow, into the
 // next tile too.
 __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& maps, int tiles) {
@@ -73,27 +84,25 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Maps& 
   unsigned query_phase = 0;
   const auto load_key = [&](const Tile& tile, int j) {
     BarrierWait(arena.KeyFree(key.slot), key.phase ^ 1);
-    BarrierExpect(arena.KeyFull(key.slot), kBlockBytes);
-    LoadBox(arena.Key(key.slot), maps.k, arena.KeyFull(key.slot), 0, j * BLOCK_N, 0,
-            tile.kv_head);
+    LoadRows<BLOCK_N>(arena.Key(key.slot), maps.k, arena.KeyFull(key.slot),
+                      tile.start + j * BLOCK_N, tile.kv_head, tile.batch);
     key.Advance();
   };
   for (Rounds rounds(problem); rounds.Tile() < tiles; rounds.Next()) {
     const Span tile = SpanAt(problem, rounds.Tile());
-    const int blocks = KvBlocks(problem, tile.row, tile.end - tile.row);
+    if (tile.IsEmpty()) continue;
+    const Blocks blocks = BlocksOf(problem, tile, tile.row, tile.end - tile.row);
     for (int group = 0; group < kGroups; ++group) {
       BarrierWait(arena.QueryFree(group), query_phase ^ 1);
-      BarrierExpect(arena.QueryFull(group), kQueryBytes);
-      LoadBox(arena.Query(group), maps.q, arena.QueryFull(group), 0, tile.row + group * 64, 0,
-              tile.head);
-      if (group == 0) load_key(tile, blocks - 1);
+      LoadRows<64>(arena.Query(group), maps.q, arena.QueryFull(group),
+                   tile.start + tile.row + group * 64, tile.head, tile.batch);
+      if (group == 0 && !(SHIFTED && blocks.end == 0)) load_key(tile, blocks.end - 1);
     }
-    for (int j = blocks - 1; j >= 0; --j) {
-      if (j > 0) load_key(tile, j - 1);
+    for (int j = blocks.end - 1; j >= blocks.first; --j) {
+      if (j > blocks.first) load_key(tile, j - 1);
       BarrierWait(arena.ValueFree(value.slot), value.phase ^ 1);
-      BarrierExpect(arena.ValueFull(value.slot), kBlockBytes);
-      LoadBox(arena.Value(value.slot), maps.v, arena.ValueFull(value.slot), 0, j * BLOCK_N, 0,
-              tile.kv_head);
+      LoadRows<BLOCK_N>(arena.Value(value.slot), maps.v, arena.ValueFull(value.slot),
+                        tile.start + j * BLOCK_N, tile.kv_head, tile.batch);
       value.Advance();
     }
     query_phase ^= 1;
@@ -129,7 +138,7 @@ struct Group {
 #pragma unroll
     for (int d = 0; d < HEAD_DIM; d += 16) {
       SharedMma(s, q + (d / 64 * (64 * 128) + d % 64 * 2) / 16,
-                            k + (d / 64 * (BLOCK_N * 128) + d % 64 * 2) / 16, d != 0);
+                k + (d / 64 * (BLOCK_N * 128) + d % 64 * 2) / 16, d != 0);
     }
     MmaCommit();
   }
@@ -173,27 +182,20 @@ struct Group {
   }
 };
 
-// The rows of one thread in one tile.
-struct Rows {
-  int end[2];  // one past the last visible key
-  int first_end;  // the smallest of the group's, so that all of it masks or none
-};
-
 // From scores to weights of the first 2 kCount keys of block j, masked if the rows need it.
 template <int kCount>
 __device__ __forceinline__ void WeighBlock(float (&s)[kCount], int j, const Rows& rows,
-                                           RowState& state, float scale_log2, float (&alpha)[2]) {
-  if (j * BLOCK_N + 2 * kCount > rows.first_end) {
-    const int visible[2] = {rows.end[0] - j * BLOCK_N, rows.end[1] - j * BLOCK_N};
-    Mask(s, visible);
-  }
-  Weigh(s, state, scale_log2, alpha);
+                                           RowState& state, const Scale& scale, float (&alpha)[2]) {
+  if (SOFTCAP) Cap(s, scale);
+  MaskBlock(s, j, rows);
+  Weigh(s, state, scale.log2, alpha);
 }
 
 // Block j's first 2 kCount keys, each multiplication waited for where it is started.
 template <int kCount>
-__device__ __forceinline__ void AttendBlock(Group& group, int j, const Rows& rows, float scale_log2,
-                                            RowState& state, float (&o)[kOutputs]) {
+__device__ __forceinline__ void AttendBlock(Group& group, int j, bool is_last, const Rows& rows,
+                                            const Scale& scale, RowState& state,
+                                            float (&o)[kOutputs]) {
   float s[kCount], alpha[2];
   unsigned p[kCount / 2];
   group.WaitKey();
@@ -203,8 +205,8 @@ __device__ __forceinline__ void AttendBlock(Group& group, int j, const Rows& row
   Pin(s);
   group.PassTurn();
   group.ReleaseKey();
-  if (j == 0) group.Release(group.arena.QueryFree(group.index));
-  WeighBlock(s, j, rows, state, scale_log2, alpha);
+  if (is_last) group.Release(group.arena.QueryFree(group.index));
+  WeighBlock(s, j, rows, state, scale, alpha);
   Rescale(o, alpha);
   PackAll(s, p);
   group.WaitValue();
@@ -215,18 +217,18 @@ __device__ __forceinline__ void AttendBlock(Group& group, int j, const Rows& row
 }
 
 // OVERLAP 0.
-__device__ __forceinline__ void AttendInTurn(Group& group, int blocks, const Rows& rows,
-                                             float scale_log2, RowState& state,
+__device__ __forceinline__ void AttendInTurn(Group& group, const Blocks& blocks, const Rows& rows,
+                                             const Scale& scale, RowState& state,
                                              float (&o)[kOutputs]) {
-  for (int j = blocks - 1; j >= 0; --j) {
-    AttendBlock<kScores>(group, j, rows, scale_log2, state, o);
+  for (int j = blocks.end - 1; j >= blocks.first; --j) {
+    AttendBlock<kScores>(group, j, j == blocks.first, rows, scale, state, o);
   }
 }
 
 // OVERLAP 1 and 2: the scores of the next block are started before the outputs of this one. With 2
 // its softmax runs while the outputs are still being summed.
-__device__ __forceinline__ void AttendAhead(Group& group, int blocks, const Rows& rows,
-                                            float scale_log2, RowState& state,
+__device__ __forceinline__ void AttendAhead(Group& group, const Blocks& blocks, const Rows& rows,
+                                            const Scale& scale, RowState& state,
                                             float (&o)[kOutputs]) {
   float s[kScores], alpha[2];
   unsigned p[kScores / 2];
@@ -237,10 +239,10 @@ __device__ __forceinline__ void AttendAhead(Group& group, int blocks, const Rows
   MmaWait<0>();
   Pin(s);
   group.ReleaseKey();
-  WeighBlock(s, blocks - 1, rows, state, scale_log2, alpha);
+  WeighBlock(s, blocks.end - 1, rows, state, scale, alpha);
   if (HALVE) Rescale(o, alpha);  // what half a block before has left there
   PackAll(s, p);
-  for (int j = blocks - 2; j >= 0; --j) {
+  for (int j = blocks.end - 2; j >= blocks.first; --j) {
     group.WaitKey();
     group.TakeTurn();
     group.StartScores(s);
@@ -250,7 +252,7 @@ __device__ __forceinline__ void AttendAhead(Group& group, int blocks, const Rows
     MmaWait<OVERLAP == 2 ? 1 : 0>();
     Pin(s);
     group.ReleaseKey();
-    WeighBlock(s, j, rows, state, scale_log2, alpha);
+    WeighBlock(s, j, rows, state, scale, alpha);
     MmaWait<0>();
     Pin(o);
     group.ReleaseValue();
@@ -266,19 +268,19 @@ __device__ __forceinline__ void AttendAhead(Group& group, int blocks, const Rows
 }
 
 __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& maps, int index,
-                        int tiles, Element* out, float* lse) {
+                        int tiles, const Results& results) {
   Group group{arena, index};
   const int lane = threadIdx.x % 32;
   const int row_in_group = threadIdx.x % 128 / 32 * 16 + lane / 4;
-  const float scale_log2 = problem.scale * kLog2E;
+  const Scale scale = ScaleOf(problem);
   // The first turn is group 0's: the last group passes it before it has had one.
   if (PINGPONG && index == kGroups - 1) group.PassTurn();
   for (Rounds rounds(problem); rounds.Tile() < tiles; rounds.Next()) {
     const Span tile = SpanAt(problem, rounds.Tile());
+    if (tile.IsEmpty()) continue;
     const int first_row = tile.row + index * 64;
     const int row = first_row + row_in_group;
-    const Rows rows = {{KeyEnd(problem, row), KeyEnd(problem, row + 8)},
-                       KeyEnd(problem, first_row)};
+    const Rows rows = RowsAt(problem, tile, row, first_row, 64);
     float o[kOutputs];
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) o[i] = 0.0f;
@@ -286,37 +288,39 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const Maps& 
     Reset(state);
     BarrierWait(arena.QueryFull(index), group.query_phase);
     group.query_phase ^= 1;
+    const Blocks of_tile = BlocksOf(problem, tile, tile.row, tile.end - tile.row);
     // The last groups of a tile that is not full have no rows and skip every block.
     const bool past_end = kGroups > 1 && first_row >= tile.end;
-    int blocks = KvBlocks(problem, first_row, 64);
-    if (past_end) blocks = 0;
-    const int tile_blocks = KvBlocks(problem, tile.row, tile.end - tile.row);
-    for (int j = tile_blocks; j > blocks; --j) group.SkipBlock();
-    if (past_end) {
-      group.Release(arena.QueryFree(index));
-      continue;
-    }
+    Blocks blocks = BlocksOf(problem, tile, first_row, 64);
+    if (past_end) blocks.first = blocks.end = of_tile.first;
+    for (int j = of_tile.end; j > blocks.end; --j) group.SkipBlock();
+    if (past_end || (SHIFTED && blocks.end == 0)) group.Release(arena.QueryFree(index));
+    if (past_end) continue;
 #if HALVE
-    if (first_row + 64 - (blocks - 1) * BLOCK_N <= BLOCK_N / 2) {
-      AttendBlock<kScores / 2>(group, --blocks, rows, scale_log2, state, o);
+    if (!(SHIFTED && blocks.end == 0) &&
+        first_row + 64 + tile.Shift() - (blocks.end - 1) * BLOCK_N <= BLOCK_N / 2) {
+      --blocks.end;
+      AttendBlock<kScores / 2>(group, blocks.end, blocks.end == blocks.first, rows, scale, state,
+                               o);
     }
 #endif
     if (OVERLAP == 0) {
-      AttendInTurn(group, blocks, rows, scale_log2, state, o);
-    } else if (blocks > 0) {
-      AttendAhead(group, blocks, rows, scale_log2, state, o);
+      AttendInTurn(group, blocks, rows, scale, state, o);
+    } else if (blocks.end > blocks.first) {
+      AttendAhead(group, blocks, rows, scale, state, o);
     }
-    Store(problem, tile.head, row, scale_log2, state, o, out, lse);
+    for (int j = of_tile.first; WINDOWED && j < blocks.first; ++j) group.SkipBlock();
+    Store(problem, tile, row, scale.log2, state, o, results);
   }
   // Takes the turn that nobody is left to take.
   if (PINGPONG && index == 0) group.TakeTurn();
 }
 
-__device__ __forceinline__ void Attend(const Problem& problem, const Maps& maps, Element* out,
-                                       float* lse) {
+__device__ __forceinline__ void Attend(const Problem& problem, const Maps& maps,
+                                       const Results& results) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Arena arena = {SharedAddress(shared)};
-  const int tiles = (problem.seq + BLOCK_M - 1) / BLOCK_M * problem.batch * problem.heads;
+  const int tiles = TilesOfHead(problem) * problem.batch * problem.heads;
   if (threadIdx.x == 0) InitBarriers(arena);
   __syncthreads();
   const int index = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
@@ -329,6 +333,6 @@ __device__ __forceinline__ void Attend(const Problem& problem, const Maps& maps,
 #if BLOCK_M * CTAS > 64
     RegistersRaise<kGroups == 3 ? 160 : kGroups == 2 ? 240 : 232>();
 #endif
-    Consume(problem, arena, maps, index, tiles, out, lse);
+    Consume(problem, arena, maps, index, tiles, results);
   }
 }
