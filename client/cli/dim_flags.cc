@@ -151,7 +151,9 @@ absl::StatusOr<DimSweep> ParseDimSweep(const std::string& text, size_t values_ma
 std::string DimHelp(const v1::KernelSpec& spec) {
   std::string text;
   for (const v1::Dim& dim : spec.dims()) {
-    std::string defaults = absl::StrCat("default ", dim.default_value());
+    std::string defaults = dim.default_dim().empty()
+                               ? absl::StrCat("default ", dim.default_value())
+                               : absl::StrCat("default: --", dim.default_dim());
     for (const v1::DimOn& on : dim.on()) {
       absl::StrAppend(&defaults, "; on ", on.target(), " ", on.default_value());
     }

@@ -37,6 +37,8 @@ absl::StatusOr<DimSpec> DimOf(const Json& json) {
   });
   fields.List("values", kMembersMax,
               [&](const Json& one) { dim.values.push_back(fields.Integer(one, "values")); });
+  // Older daemons do not write it.
+  if (json.contains("default_dim")) dim.default_dim = fields.Text("default_dim");
   RETURN_IF_ERROR(fields.status());
   return dim;
 }

@@ -48,6 +48,7 @@ Json ToJson(const DimSpec& dim) {
           {"match", lookup::ToText(dim.match)},
           {"default", dim.default_value},
           {"on", std::move(on)},
+          {"default_dim", dim.default_dim},
           {"min", dim.min},
           {"max", MaxOf(dim)},
           {"values", dim.values}};

@@ -14,7 +14,11 @@
 namespace tune {
 namespace {
 
-int64_t DefaultOf(const DimSpec& dim, const std::string& target) {
+// The dims before it have their values in `problem`.
+int64_t DefaultOf(const DimSpec& dim, const std::string& target, const Problem& problem) {
+  for (const auto& [name, value] : problem.dims) {
+    if (name == dim.default_dim) return value;
+  }
   for (const DimOnTarget& on : dim.on) {
     if (MatchesTarget(on.target, target)) return on.default_value;
   }
@@ -103,7 +107,7 @@ absl::StatusOr<Problem> MakeProblem(const KernelSpec& spec,
   ASSIGN_OR_RETURN(problem.dtype, ParseDType(wanted));
   for (const DimSpec& dim : spec.dims) {
     const auto given = dims.find(dim.name);
-    const int64_t value = given != dims.end() ? given->second : DefaultOf(dim, target);
+    const int64_t value = given != dims.end() ? given->second : DefaultOf(dim, target, problem);
     RETURN_IF_ERROR(CheckDim(dim, value));
     problem.dims.emplace_back(dim.name, value);
   }

@@ -34,8 +34,9 @@ struct DimSpec {
   std::vector<int64_t> values;  // empty: all from min to max
   DimMatch match = DimMatch::kNearest;
   std::vector<DimOnTarget> on;
+  std::string default_dim;
 };
-TUNE_FIELDS(DimSpec, name, default_value, doc, min, max, values, match, on);
+TUNE_FIELDS(DimSpec, name, default_value, doc, min, max, values, match, on, default_dim);
 
 inline constexpr int64_t kDimMax = int64_t{1} << 40;
 inline int64_t MaxOf(const DimSpec& dim) { return dim.max == 0 ? kDimMax : dim.max; }

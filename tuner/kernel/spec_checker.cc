@@ -238,11 +238,25 @@ absl::Status SpecChecker::CheckDims() {
                                "the dim another name than ", absl::StrJoin(FlagNames(), ", ")));
     }
     RETURN_IF_ERROR(CheckDim(spec_.dims[i], place));
+    RETURN_IF_ERROR(CheckDefaultDim(i, place));
   }
   problem_names_ = taken_;
   problem_names_.insert({"dtype", "dtype_bytes", "target", "sm"});
   config_names_ = problem_names_;
   return absl::OkStatus();
+}
+
+absl::Status SpecChecker::CheckDefaultDim(int index, const SpecPlace& place) const {
+  const DimSpec& dim = spec_.dims[index];
+  if (dim.default_dim.empty()) return absl::OkStatus();
+  if (dim.default_value != 0 || !dim.on.empty()) {
+    return place.Error("default_dim", "a dim that takes it has no default_value and no on");
+  }
+  const auto end = spec_.dims.begin() + index;
+  const auto has_name = [&](const DimSpec& other) { return other.name == dim.default_dim; };
+  if (std::find_if(spec_.dims.begin(), end, has_name) != end) return absl::OkStatus();
+  return place.Error("default_dim", absl::StrCat("no dim before '", dim.name, "' is called '",
+                                                 dim.default_dim, "'"));
 }
 
 absl::Status SpecChecker::CheckDim(const DimSpec& dim, const SpecPlace& place) const {
@@ -266,7 +280,9 @@ absl::Status SpecChecker::CheckDim(const DimSpec& dim, const SpecPlace& place) c
   for (int i = 0; i < std::ssize(dim.values); ++i) {
     RETURN_IF_ERROR(check(place, "values", i, dim.values[i]));
   }
-  RETURN_IF_ERROR(check(place, "default_value", -1, dim.default_value));
+  if (dim.default_dim.empty()) {
+    RETURN_IF_ERROR(check(place, "default_value", -1, dim.default_value));
+  }
   if (dim.on.size() > 32) return place.Error("on", 32, "one too many; the most is 32");
   for (int i = 0; i < std::ssize(dim.on); ++i) {
     const SpecPlace on = place.Nested("on", i);

@@ -37,6 +37,7 @@ class SpecChecker {
   absl::Status CheckFiles();
   absl::Status CheckDims();
   absl::Status CheckDim(const DimSpec& dim, const SpecPlace& place) const;
+  absl::Status CheckDefaultDim(int index, const SpecPlace& place) const;
   absl::Status CheckDTypes() const;
   absl::Status CheckParams();
   absl::Status CheckParam(const ParamSpec& param, const SpecPlace& place);

@@ -86,6 +86,11 @@ TEST(DimHelp, ShowsDefaultsByTarget) {
   on->set_default_value(512);
   EXPECT_THAT(DimHelp(spec), HasSubstr("--seq INT"));
   EXPECT_THAT(DimHelp(spec), HasSubstr("query length (default 4096; on cpu 512)"));
+  dim = spec.add_dims();
+  dim->set_name("keys");
+  dim->set_doc("key length");
+  dim->set_default_dim("seq");
+  EXPECT_THAT(DimHelp(spec), HasSubstr("key length (default: --seq)"));
 }
 
 }  // namespace

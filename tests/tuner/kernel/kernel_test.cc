@@ -52,6 +52,21 @@ TEST(MatchesTarget, TakesStars) {
   }
 }
 
+TEST(Kernel, ADimMayHaveTheValueOfAnother) {
+  const std::string text = absl::StrReplaceAll(
+      TestSpecText(), {{"default_value: 4096 min: 1", "default_dim: \"rows\" min: 65"}});
+  const auto kernel = server::ReadKernel("scale.textproto", text, TestFiles());
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const auto problem = [&](const std::map<std::string, int64_t>& dims, const char* target) {
+    return ToText(MakeProblem(**kernel, dims, "", target));
+  };
+  EXPECT_EQ(problem({}, "sm_90a"), "rows=8192 cols=8192 mode=0 bf16");
+  EXPECT_EQ(problem({{"rows", 128}}, "cpu"), "rows=128 cols=128 mode=0 bf16");
+  EXPECT_EQ(problem({{"rows", 128}, {"cols", 256}}, "cpu"), "rows=128 cols=256 mode=0 bf16");
+  EXPECT_EQ((*kernel)->MakeProblem({}, "", "cpu").status().message(),
+            "dim 'cols' goes from 65 to 262144, not 64");
+}
+
 TEST(Kernel, MakesProblems) {
   const auto kernel = TestKernel();
   EXPECT_EQ(ToText(MakeProblem(*kernel, {}, "", "sm_90a")), "rows=8192 cols=4096 mode=0 bf16");
@@ -331,6 +346,11 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:7:8: dims[1].name: 'sm_count' already means something in expressions"},
     {"default_value: 64 }", "default_value: 0 }",
      "scale.textproto:6:67: dims[0].on[0].default_value: 0 is not within 1 and 1099511627776"},
+    {"cols\" default_value: 4096", "cols\" default_dim: \"mode\"",
+     "scale.textproto:7:21: dims[1].default_dim: no dim before 'cols' is called 'mode'"},
+    {"default_value: 4096", "default_value: 4096 default_dim: \"rows\"",
+     "scale.textproto:7:41: dims[1].default_dim: a dim that takes it has no default_value and no "
+     "on"},
     {"values: [0, 1]", "values: [1, 2]",
      "scale.textproto:8:21: dims[2].default_value: 0 is not one of the values"},
     {"[\"bf16\", \"f32\"]", "[\"bf16\", \"fp32\"]",

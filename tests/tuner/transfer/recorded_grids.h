@@ -189,8 +189,13 @@ inline absl::StatusOr<std::vector<RecordedGrid>> GridsOf(const std::filesystem::
       if (kernel == nullptr) {
         ASSIGN_OR_RETURN(kernel, RecordedKernel(recording.kernel));
       }
-      launches =
-          std::make_shared<LaunchSizes>(LaunchSizesOf(*kernel, recorded.problem, kRecordedTarget));
+      // With the dims that the kernel has got since.
+      const auto& dims = recorded.problem.dims;
+      ASSIGN_OR_RETURN(
+          const Problem problem,
+          kernel->MakeProblem({dims.begin(), dims.end()},
+                              std::string(ToText(recorded.problem.dtype)), kRecordedTarget));
+      launches = std::make_shared<LaunchSizes>(LaunchSizesOf(*kernel, problem, kRecordedTarget));
       sweeps.multiprocessors = traits.sm_count;
     }
     std::vector<int64_t> dims;

@@ -81,7 +81,10 @@ class Snapshot:
             return Answer({}, "default", f"no snapshot that was read has a kernel '{kernel}': {'; '.join(self.notes)}", **facts)
         dtype = dtype or spec["dtypes"][0]
         # A default that depends on the target is not filled in.
-        whole: dict[str, Any] = {dim["name"]: dims.get(dim["name"], None if dim["on"] else dim["default"]) for dim in spec["dims"]}
+        whole: dict[str, Any] = {}
+        for dim in spec["dims"]:
+            default = whole.get(dim.get("default_dim"), None if dim["on"] else dim["default"])
+            whole[dim["name"]] = dims.get(dim["name"], default)
         there = [one for one in self._records if one["kernel"] == kernel and self._is_of(one, spec, device, dtype, whole)]
         if not there:
             return Answer({}, "default", f"no record of {kernel} is of this very problem on '{device}'; {self._why}",
