@@ -152,9 +152,8 @@ TEST(AttentionRounds, TheSpecLaunchesSuchGrids) {
       traits.sm_count = slots;
       const Problem problem =
           kernel
-              ->MakeProblem(
-                  {{"batch", 1}, {"heads", 2}, {"kv_heads", 2}, {"seq", seq}, {"keys", seq}},
-                  "bf16", traits.target)
+              ->MakeProblem({{"batch", 1}, {"heads", 2}, {"kv_heads", 2}, {"seq", seq}}, "bf16",
+                            traits.target)
               .value();
       const Config config = kernel->DefaultConfig(problem, traits).value();
       block_m = IntegerOf(config, "BLOCK_M");
