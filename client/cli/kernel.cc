@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -91,6 +92,37 @@ absl::StatusOr<v1::Kernel> KernelOf(Connection* connection, const std::string& c
   return Call(connection, &v1::KernelService::Stub::GetKernel, request);
 }
 
+std::string RoleText(v1::Role role) {
+  switch (role) {
+    case v1::ROLE_OUTPUT:
+      return "output";
+    case v1::ROLE_INOUT:
+      return "input and output";
+    default:
+      return "input";
+  }
+}
+
+// Prints what a call of tunectl.kernel gives and gets.
+void PrintArgs(const v1::KernelSpec& spec) {
+  std::printf("\nargs\n");
+  for (const v1::Arg& arg : spec.args()) {
+    if (arg.has_buffer() && arg.buffer().role() != v1::ROLE_SCRATCH) {
+      const v1::Buffer& buffer = arg.buffer();
+      std::printf("  %-24s%s[%s], %s%s%s\n", arg.name().c_str(), buffer.dtype().c_str(),
+                  absl::StrJoin(buffer.shape(), ", ").c_str(), RoleText(buffer.role()).c_str(),
+                  buffer.strided() ? ", of any strides" : "",
+                  buffer.used_if().empty() ? "" : absl::StrCat(", if ", buffer.used_if()).c_str());
+    } else if (arg.has_symbol()) {
+      std::printf("  %-24s%s[%s], input\n", arg.name().c_str(), arg.symbol().dtype().c_str(),
+                  absl::StrJoin(arg.symbol().shape(), ", ").c_str());
+    } else if (arg.has_scalar() && absl::StrContains(arg.scalar().dtype(), "f")) {
+      std::printf("  %-24s%s, scalar, measured at %s\n", arg.name().c_str(),
+                  arg.scalar().dtype().c_str(), arg.scalar().value().c_str());
+    }
+  }
+}
+
 // Prints the launches of a kernel that has several.
 void PrintSteps(const v1::KernelSpec& spec) {
   if (spec.steps_size() == 0) return;
@@ -119,6 +151,7 @@ void PrintKernel(const v1::Kernel& kernel, const std::string& chosen) {
     }
     std::printf("  %-24s%s (%s)\n", param.name().c_str(), param.doc().c_str(), values.c_str());
   }
+  PrintArgs(kernel.spec());
   PrintSteps(kernel.spec());
   std::printf("\nlanguage  %s\n", LanguageText(kernel.spec().language()).c_str());
   std::printf("configs   %s\n", SizesText(kernel).c_str());
@@ -249,7 +282,7 @@ Command KernelCommand(Session& session) {
                .json = kJsonHelp,
                .run = [&session] { return ListKernels(session); }},
               {.name = "show",
-               .help = "Show one kernel: dims, params, size of its space",
+               .help = "Show one kernel: dims, params, args, size of its space",
                .kernel = &show->kernel,
                .json = "Print JSON, with source and README",
                .flags = {Flag("--source", &show->source, "Print its source text")},

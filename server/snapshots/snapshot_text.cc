@@ -49,6 +49,7 @@ Json ToJson(const DimSpec& dim) {
           {"default", dim.default_value},
           {"on", std::move(on)},
           {"default_dim", dim.default_dim},
+          {"optional", dim.optional},
           {"min", dim.min},
           {"max", MaxOf(dim)},
           {"values", dim.values}};
@@ -119,6 +120,7 @@ Json ToJson(const KernelSpec& spec, const ArgSpec& arg) {
                  {"shape", buffer.shape},
                  {"role", NameOf(buffer.role)}});
     if (buffer.strided) json["strided"] = true;
+    if (!buffer.used_if.empty()) json["used_if"] = buffer.used_if;
   } else if (arg.symbol.has_value()) {
     json.update({{"kind", "symbol"}, {"dtype", arg.symbol->dtype}, {"shape", arg.symbol->shape}});
   } else {

@@ -35,8 +35,9 @@ struct DimSpec {
   DimMatch match = DimMatch::kNearest;
   std::vector<DimOnTarget> on;
   std::string default_dim;
+  bool optional = false;
 };
-TUNE_FIELDS(DimSpec, name, default_value, doc, min, max, values, match, on, default_dim);
+TUNE_FIELDS(DimSpec, name, default_value, doc, min, max, values, match, on, default_dim, optional);
 
 inline constexpr int64_t kDimMax = int64_t{1} << 40;
 inline int64_t MaxOf(const DimSpec& dim) { return dim.max == 0 ? kDimMax : dim.max; }
@@ -102,8 +103,10 @@ struct BufferSpec {
   std::string expected;
   std::optional<TensorDescriptorSpec> tensor_descriptor;
   bool strided = false;
+  std::string used_if;
 };
-TUNE_FIELDS(BufferSpec, dtype, shape, role, fill, file, expected, tensor_descriptor, strided);
+TUNE_FIELDS(BufferSpec, dtype, shape, role, fill, file, expected, tensor_descriptor, strided,
+            used_if);
 
 struct ScalarSpec {
   std::string dtype;

@@ -248,6 +248,9 @@ absl::Status SpecChecker::CheckDims() {
 
 absl::Status SpecChecker::CheckDefaultDim(int index, const SpecPlace& place) const {
   const DimSpec& dim = spec_.dims[index];
+  if (dim.optional && (!dim.on.empty() || !dim.default_dim.empty())) {
+    return place.Error("optional", "a dim that a call may leave out has one default everywhere");
+  }
   if (dim.default_dim.empty()) return absl::OkStatus();
   if (dim.default_value != 0 || !dim.on.empty()) {
     return place.Error("default_dim", "a dim that takes it has no default_value and no on");

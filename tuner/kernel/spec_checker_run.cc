@@ -141,6 +141,12 @@ absl::Status SpecChecker::CheckBuffer(const BufferSpec& buffer, const SpecPlace&
   if (buffer.tensor_descriptor.has_value()) {
     RETURN_IF_ERROR(CheckDescriptor(buffer, place.Nested("tensor_descriptor"), parsed));
   }
+  if (!buffer.used_if.empty()) {
+    if (buffer.role != Role::kInput && buffer.role != Role::kInOut) {
+      return place.Error("used_if", "of a ROLE_INPUT or ROLE_INOUT, which a call may leave out");
+    }
+    RETURN_IF_ERROR(Parse(place, "used_if", -1, buffer.used_if, problem_names_).status());
+  }
   RETURN_IF_ERROR(CheckDataFiles(buffer, place));
   return buffer.fill.has_value() ? CheckFill(buffer, place.Nested("fill"), parsed)
                                  : absl::OkStatus();

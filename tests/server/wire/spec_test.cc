@@ -77,9 +77,10 @@ TEST(SpecTest, TextThatIsNoSpecIsRefusedWithItsPlace) {
             "s:2:7: Message type \"tune.v1.KernelSpec\" has no field named \"sumary\"; did you "
             "mean 'summary'?");
   EXPECT_EQ(MessageOf("dims { default_value: many }"), "s:1:23: Expected integer, got: many");
-  EXPECT_EQ(MessageOf("dims { default: 3 }"),
-            "s:1:15: Message type \"tune.v1.Dim\" has no field named \"default\"; did you mean "
-            "'default_value'?");
+  EXPECT_EQ(
+      MessageOf("dims { default_valu: 3 }"),
+      "s:1:20: Message type \"tune.v1.Dim\" has no field named \"default_valu\"; did you mean "
+      "'default_value'?");
   EXPECT_EQ(MessageOf("args { buffer { role: \"output\" } }"),
             "s:1:23: Expected integer or identifier, got: \"output\"; write ROLE_OUTPUT without "
             "quotes");

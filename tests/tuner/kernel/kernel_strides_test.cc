@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr char kSpec[] = R"spec(name: "heads"
+constexpr char kHeads[] = R"spec(name: "heads"
 source: "heads.cu"
 entry: "heads"
 dims { name: "batch" default_value: 3 min: 1 }
@@ -45,18 +45,18 @@ launch { grid: "batch * seq" block: "BLOCK" }
 reference { entry: "heads" dtype: "f32" launch { grid: "1" block: "1" } }
 )spec";
 
-absl::StatusOr<std::shared_ptr<const Kernel>> Make(
+absl::StatusOr<std::shared_ptr<const Kernel>> MakeHeads(
     const std::vector<std::pair<std::string, std::string>>& changes = {}) {
-  const std::string text = absl::StrReplaceAll(kSpec, changes);
+  const std::string text = absl::StrReplaceAll(kHeads, changes);
   return server::ReadKernel("heads.textproto", text, {{"heads.cu", "void heads() {}"}});
 }
 
-std::string ErrorOf(const std::vector<std::pair<std::string, std::string>>& changes) {
-  return std::string(Make(changes).status().message());
+std::string HeadsErrorOf(const std::vector<std::pair<std::string, std::string>>& changes) {
+  return std::string(MakeHeads(changes).status().message());
 }
 
 TEST(KernelStrides, AreThoseOfContiguousBuffersWhereNoCallGivesOthers) {
-  const auto kernel = Make();
+  const auto kernel = MakeHeads();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const Problem problem = MakeProblem(**kernel, {}, "", "sm_90a");
   const TargetTraits traits = Traits("sm_90a");
@@ -72,44 +72,57 @@ TEST(KernelStrides, AreThoseOfContiguousBuffersWhereNoCallGivesOthers) {
 
 TEST(KernelStrides, AreInScopeOfScalarsAndTensorMapsAlone) {
   const std::string unknown = "unknown name 'x_stride_0'";
-  EXPECT_THAT(ErrorOf({{"grid: \"batch * seq\"", "grid: \"x_stride_0\""}}), HasSubstr(unknown));
-  EXPECT_THAT(ErrorOf({{"\"[32, 64]\"", "\"[x_stride_0]\""}}), HasSubstr(unknown));
-  EXPECT_THAT(ErrorOf({{"\"BLOCK * 2\"", "\"x_stride_0\""}}), HasSubstr(unknown));
-  EXPECT_THAT(ErrorOf({{"box: [\"BLOCK\"", "box: [\"x_stride_0\""}}), HasSubstr(unknown));
-  EXPECT_THAT(ErrorOf({{"args { name: \"skip\"",
-                        "constraints { expression: \"x_stride_0 > 1\" }\n"
-                        "args { name: \"skip\""}}),
+  EXPECT_THAT(HeadsErrorOf({{"grid: \"batch * seq\"", "grid: \"x_stride_0\""}}),
               HasSubstr(unknown));
-  EXPECT_THAT(ErrorOf({{"shape: [\"batch\", \"seq\", \"width\"] role: ROLE_OUTPUT",
-                        "shape: [\"x_stride_0\", \"seq\"] role: ROLE_OUTPUT"}}),
+  EXPECT_THAT(HeadsErrorOf({{"\"[32, 64]\"", "\"[x_stride_0]\""}}), HasSubstr(unknown));
+  EXPECT_THAT(HeadsErrorOf({{"\"BLOCK * 2\"", "\"x_stride_0\""}}), HasSubstr(unknown));
+  EXPECT_THAT(HeadsErrorOf({{"box: [\"BLOCK\"", "box: [\"x_stride_0\""}}), HasSubstr(unknown));
+  EXPECT_THAT(HeadsErrorOf({{"args { name: \"skip\"",
+                             "constraints { expression: \"x_stride_0 > 1\" }\n"
+                             "args { name: \"skip\""}}),
               HasSubstr(unknown));
-  EXPECT_THAT(ErrorOf({{"value: \"x_stride_0\"", "value: \"x_stride_2\""}}),
+  EXPECT_THAT(HeadsErrorOf({{"shape: [\"batch\", \"seq\", \"width\"] role: ROLE_OUTPUT",
+                             "shape: [\"x_stride_0\", \"seq\"] role: ROLE_OUTPUT"}}),
+              HasSubstr(unknown));
+  EXPECT_THAT(HeadsErrorOf({{"value: \"x_stride_0\"", "value: \"x_stride_2\""}}),
               HasSubstr("unknown name 'x_stride_2'"))
       << "the last axis has none";
-  EXPECT_THAT(ErrorOf({{"role: ROLE_INPUT strided: true", "role: ROLE_INPUT"}}),
+  EXPECT_THAT(HeadsErrorOf({{"role: ROLE_INPUT strided: true", "role: ROLE_INPUT"}}),
               HasSubstr("args[0].scalar.value: unknown name 'x_stride_1'"));
 }
 
 TEST(KernelStrides, MistakesHaveTheirPlace) {
-  EXPECT_EQ(ErrorOf({{"name: \"wide\"", "name: \"y_stride_0\""}}),
+  EXPECT_EQ(HeadsErrorOf({{"name: \"wide\"", "name: \"y_stride_0\""}}),
             "heads.textproto:16:69: args[2].buffer.strided: a dim, param or let has the name "
             "'y_stride_0', which is that of a stride");
   EXPECT_THAT(
-      ErrorOf({{"value: \"y_stride_1\"", "value: \"y_stride_1 + wide\""}}),
+      HeadsErrorOf({{"value: \"y_stride_1\"", "value: \"y_stride_1 + wide\""}}),
       HasSubstr("args[4].scalar.value: an expression with strides uses no params, as 'wide' "
                 "is or needs one"));
   EXPECT_THAT(
-      ErrorOf({{"\"x_stride_1 * dtype_bytes\"", "\"x_stride_1 * BLOCK\""}}),
+      HeadsErrorOf({{"\"x_stride_1 * dtype_bytes\"", "\"x_stride_1 * BLOCK\""}}),
       HasSubstr("args[5].tensor_map.strides[0]: an expression with strides uses no params"));
-  EXPECT_THAT(ErrorOf({{"\"i64\" value: \"y_stride_1\"", "\"f32\" value: \"y_stride_1\""}}),
+  EXPECT_THAT(HeadsErrorOf({{"\"i64\" value: \"y_stride_1\"", "\"f32\" value: \"y_stride_1\""}}),
               HasSubstr("args[4].scalar.dtype: strides are integers"));
-  EXPECT_THAT(ErrorOf({{"shape: [\"batch\", \"seq\", \"width\"] role: ROLE_OUTPUT",
-                        "shape: \"batch * seq * width\" role: ROLE_OUTPUT"}}),
+  EXPECT_THAT(HeadsErrorOf({{"shape: [\"batch\", \"seq\", \"width\"] role: ROLE_OUTPUT",
+                             "shape: \"batch * seq * width\" role: ROLE_OUTPUT"}}),
               HasSubstr("args[2].buffer.strided: a buffer of one axis has no stride but 1"));
-  EXPECT_THAT(ErrorOf({{"args { name: \"x_map\"",
-                        "args { name: \"s\" buffer { dtype: \"f32\" shape: [\"2\", \"2\"] role: "
-                        "ROLE_SCRATCH strided: true } }\nargs { name: \"x_map\""}}),
-              HasSubstr("args[5].buffer.strided: scratch is contiguous"));
+  EXPECT_THAT(
+      HeadsErrorOf({{"args { name: \"x_map\"",
+                     "args { name: \"s\" buffer { dtype: \"f32\" shape: [\"2\", \"2\"] role: "
+                     "ROLE_SCRATCH strided: true } }\nargs { name: \"x_map\""}}),
+      HasSubstr("args[5].buffer.strided: scratch is contiguous"));
+}
+
+TEST(KernelStrides, WhereABufferIsUsedIsAnExpressionOfTheProblem) {
+  const auto used_if = [](const std::string& text) {
+    return HeadsErrorOf({{"role: ROLE_INPUT strided: true",
+                          absl::StrCat("role: ROLE_INPUT strided: true used_if: \"", text, "\"")}});
+  };
+  EXPECT_EQ(used_if("batch > 1 or dtype == 'f32'"), "");
+  EXPECT_THAT(used_if("BLOCK > 1"), HasSubstr("buffer.used_if: unknown name 'BLOCK'"));
+  EXPECT_THAT(HeadsErrorOf({{"role: ROLE_OUTPUT", "role: ROLE_OUTPUT used_if: \"batch > 1\""}}),
+              HasSubstr("buffer.used_if: of a ROLE_INPUT or ROLE_INOUT"));
 }
 
 TEST(KernelStrides, AScalarThatUsesThemIsNoHintForTriton) {
@@ -135,7 +148,7 @@ reference { entry: "rows" launch { grid: "rows" } }
 }
 
 TEST(KernelStrides, TheExpressionsThatUseThemAreFound) {
-  const std::shared_ptr<const Kernel> kernel = Make().value();
+  const std::shared_ptr<const Kernel> kernel = MakeHeads().value();
   const KernelSpec& spec = kernel->spec();
   EXPECT_TRUE(UsesStrides(spec, "x_stride_1 * 2"));
   EXPECT_FALSE(UsesStrides(spec, "x_stride_2"));
