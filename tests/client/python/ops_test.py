@@ -4,7 +4,6 @@
 import importlib.util
 import unittest
 
-import daemon_kit
 import kit
 from kernel_kit import KernelTest
 
@@ -20,10 +19,6 @@ def close(got, want, tolerance):
 @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
 class Ops(KernelTest):
     @classmethod
-    def setUpClass(cls):
-        daemon_kit.DaemonTest.setUpClass.__func__(cls)
-
-    @classmethod
     def prepare(cls):
         def sweep(kernel, dtype, **dims):
             cls.sweep_kernel(kernel, "--dtype", dtype, **dims)
@@ -37,6 +32,12 @@ class Ops(KernelTest):
         for gradient in (0, 1):
             sweep("cross_entropy", "f32", gradient=gradient, **rows)
         sweep("attention", "bf16", batch=2, heads=4, kv_heads=2, seq=48, head_dim=64, causal=1)
+        shape = {"heads": 4, "kv_heads": 2, "seq": 48, "head_dim": 64}
+        sweep("attention", "bf16", batch=2, keys=64, **shape)
+        sweep("attention", "bf16", batch=2, keys=64, causal=1, **shape)
+        for mode in ({"window": 16}, {"softcap": 1}, {"sinks": 1}):
+            sweep("attention", "bf16", batch=2, causal=1, **mode, **shape)
+        sweep("attention", "bf16", batch=1, sequences=3, causal=1, **shape)
         for backward in (0, 1):
             sweep("rope", "f32", seq=24, batch=2, heads=4, kv_heads=2, head_dim=64, backward=backward)
         sweep("gemm", "bf16", m=48, n=64, k=128, epilogue=3)
@@ -150,6 +151,52 @@ class Ops(KernelTest):
         cos, sin = angles.cos(), angles.sin()
         self.both(self.named(ops.rope, lambda q, k: ops.rope(q, k, cos, sin)), lambda q, k: turned(q, k, cos, sin),
                   torch.randn(24, 2, 4, 64), torch.randn(24, 2, 2, 64))
+
+    def test_modes_of_attention(self):
+        import torch
+        from tunectl import ops
+
+        q, k, v = (torch.randn(2, 48, heads, 64).bfloat16().transpose(1, 2) for heads in (4, 2, 2))
+        more, sinks = (torch.randn(2, 2, 64, 64).bfloat16() for _ in range(2)), torch.randn(4)
+        starts, before = torch.tensor([0, 5, 40, 48], dtype=torch.int32), ops.why(ops.attention)
+        first = [one[:1] for one in (q, k, v)]
+        other_keys = [q, *more]
+        for arrays, form in (((q, k, v), {"window": 16, "causal": True}), ((q, k, v), {"softcap": 5.0, "causal": True}),
+                             ((q, k, v), {"sinks": sinks, "causal": True}), (other_keys, {}),
+                             (other_keys, {"causal": "lower_right"}), (first, {"starts": starts, "causal": True})):
+            with self.subTest(form), torch.no_grad():
+                form = {"causal": False, "scale": None, "window": 0, "softcap": 0.0, "sinks": None, "starts": None, **form}
+                got = ops.attention(*arrays, **form)
+                close(got, ops._plain_attention(*arrays, **form), 3e-2)
+                self.assertTrue(got.transpose(1, 2).is_contiguous())  # in the order of q
+        self.assertEqual(ops.why(ops.attention), before)
+        with torch.no_grad():  # PyTorch's causal mask begins at the first key
+            got = ops.attention(*other_keys, causal=True)
+            close(got, torch.nn.functional.scaled_dot_product_attention(*other_keys, is_causal=True, enable_gqa=True), 1e-6)
+        for wrong, why in (({"window": 4}, "window=4 is no number of keys"), ({"causal": "left"}, "causal='left' is none of")):
+            with self.assertRaisesRegex(ValueError, why):
+                ops.attention(q, k, v, **wrong)
+
+    def test_plain_attention_is_pytorchs(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        def plain(q, k, v, causal=False, **form):
+            return ops._plain_attention(q, k, v, **{"sinks": None, "starts": None, "causal": causal, "scale": None,
+                                                    "window": 0, "softcap": 0.0, **form})
+
+        q, k, v = torch.randn(1, 4, 12, 8), torch.randn(1, 2, 12, 8), torch.randn(1, 2, 12, 8)
+        causal = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        close(plain(q, k, v, True, window=12), causal, 1e-5)
+        close(plain(q, k, v, True, softcap=1e6), causal, 1e-4)
+        close(plain(q, k, v, True, sinks=torch.full((4,), -1e9)), causal, 1e-5)
+        close(plain(q, k, v, True, window=1), v.repeat_interleave(2, 1), 1e-5)
+        starts = torch.tensor([0, 5, 5, 12], dtype=torch.int32)
+        parts = [F.scaled_dot_product_attention(*[one[:, :, a:b] for one in (q, k, v)], is_causal=True, enable_gqa=True)
+                 for a, b in ((0, 5), (5, 12))]
+        close(plain(q, k, v, True, starts=starts), torch.cat(parts, 2), 1e-5)
+        close(plain(q[:, :, 8:], k, v, "lower_right"), causal[:, :, 8:], 1e-5)
 
     def test_linear(self):
         import torch

@@ -114,13 +114,16 @@ def watch(*, every: float = 30.0, tell: Optional[Callable[[Sequence[Better]], An
 
 def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
            gradient: Union[Callable[..., Any], int, None] = None,
-           scalars: Optional[Mapping[str, float]] = None, **dims: int) -> TunedKernel:
+           scalars: Optional[Mapping[str, float]] = None, returns: Union[str, Sequence[str], None] = None,
+           **dims: int) -> TunedKernel:
     """Makes a function of tensors that launches the binary which the sweep measured.
 
     fallback  the framework's own function of the same inputs. It runs, and a note says why, if there is no
               record of these very sizes, no artifact or no device, or if the tuned binary cannot give what
               the fallback does, such as a gradient without a tuned kernel. It may return None for an
-              output that nobody reads. With fallback=None such a call raises LookupError
+              output that nobody reads. It gets the inputs in the spec's order, None for one that the mode
+              does not read; those at the end that it has no parameters for are left out. With
+              fallback=None such a call raises LookupError
     gradient  of (inputs, outputs, gradients of the outputs), each a tuple: the gradients of the inputs. It
               gets the scalars of the call as scalars=, if it has a parameter of that name.
               By default the kernel's own backward kernel, if that is tuned for these sizes. A whole
@@ -128,6 +131,8 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
     scalars   values of the spec's scalars that are floats, by name, such as {"rate": 1e-3}; a call may
               override them. gemm's alpha and all of adamw's must be given. By default the spec's, with which
               the kernel was measured. The fallback gets them by keyword
+    returns   the output that a call returns, by its name, or a list of them, as a tuple; the fallback returns the
+              same. By default all of them
     dims      those that the shapes of the inputs do not determine, such as a mode
 
         softmax = tunectl.kernel("softmax", fallback=lambda x: torch.softmax(x, -1))
@@ -143,7 +148,7 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
         dims, gradient = {**dims, "gradient": operator.index(gradient)}, None  # type: ignore[arg-type]
     elif gradient is not None and not callable(gradient):
         raise TypeError(f"gradient= is a function, or a whole number for the dim of that name, not {gradient!r}")
-    return TunedKernel(name, fallback, gradient, dims, scalars)
+    return TunedKernel(name, fallback, gradient, dims, scalars, returns)
 
 
 def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,

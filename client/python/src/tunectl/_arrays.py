@@ -44,7 +44,8 @@ def _of_interface(array: Any, interface: Any, device: str) -> Array:
     dtype = name if name in _NAMES else _TYPESTR.get(typestr[1:], name or typestr)
     data = interface.get("data")  # some give the bytes, or nothing
     address, is_readonly = data if isinstance(data, tuple) else (0, True)
-    strides, dense, expected = interface.get("strides"), True, DTYPE_BYTES.get(dtype, 1)
+    size = DTYPE_BYTES.get(dtype, 1)  # 1: it has a dtype that no kernel takes
+    strides, dense, expected = interface.get("strides"), True, size
     trouble = "has another byte order" if typestr[0] == ">" else _kind_of(array)
     trouble = trouble or ("" if isinstance(data, tuple) else "does not tell where its elements are")
     if strides is not None:
@@ -52,8 +53,8 @@ def _of_interface(array: Any, interface: Any, device: str) -> Array:
             dense = dense and (extent <= 1 or stride == expected)
             expected *= extent
     steps = None
-    if not trouble and not dense and not any(stride % int(typestr[2:]) for stride in strides):
-        steps = tuple(stride // int(typestr[2:]) for stride in strides)
+    if not trouble and not dense and not any(stride % size for stride in strides):
+        steps = tuple(stride // size for stride in strides)
     trouble = trouble or ("" if dense else "is not contiguous")
     return Array(shape, dtype, device, address, not trouble, not is_readonly, trouble, steps)
 
@@ -121,6 +122,11 @@ def describe(array: Any) -> Array:
 
 def bytes_of(shape: Sequence[int], dtype: str) -> int:
     return math.prod(shape) * DTYPE_BYTES[dtype]
+
+
+def count_of(array: Any) -> int:
+    """Its elements."""
+    return math.prod(array.shape) if hasattr(array, "shape") else math.prod(describe(array).shape)
 
 
 def extent_of(array: Array) -> int:

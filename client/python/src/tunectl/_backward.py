@@ -108,7 +108,9 @@ class Backward:
 
     def _find_dims(self, device: str, dims: Mapping[str, int]) -> dict[str, int]:
         known = self._kernel()
-        given = {name: value for name, value in {**self._forward.dims, **dims}.items()
+        forward = self.kernel.client()._kernel(self._forward.name)
+        modes = {**(forward.optional if forward is not None else {}), **self._forward.dims, **dims}
+        given = {name: value for name, value in modes.items()
                  if name in known.dims and name != _DIM}
         told = {text for arg in known.args for text in arg.get("shape", ())}
         defaults = self.kernel.client().best(self.kernel.name, device=device).dims
@@ -140,7 +142,7 @@ class Backward:
             raise RuntimeError(f"{self._forward.name}: its fallback's gradient needs an input that has been modified by an "
                                "inplace operation after the call")
         leaves = [one.detach().requires_grad_(i in self.gives) for i, one in enumerate(inputs)]
-        return self._by_fallback(leaves, gradients, scalars, [i in self.gives for i in range(len(inputs))], False)
+        return self._by_fallback(leaves, gradients, dims, scalars, [i in self.gives for i in range(len(inputs))], False)
 
     def _was_launched(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> bool:
         """Whether the forward kernel takes views as these are: else its fallback ran, which may leave outputs out."""
@@ -162,8 +164,8 @@ class Backward:
                 found[i] = steps
         return found
 
-    def differentiable(self, inputs: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
-                       needs: Sequence[bool]) -> tuple[Any, ...]:
+    def differentiable(self, inputs: Sequence[Any], gradients: Sequence[Any], dims: Mapping[str, int],
+                       scalars: Mapping[str, float], needs: Sequence[bool]) -> tuple[Any, ...]:
         """The fallback's gradient of the inputs that need one, as a function of the inputs and the gradients: with
         their tangents, and with a graph if gradients are recorded. The fallback is not None."""
         torch: Any = sys.modules["torch"]
@@ -175,19 +177,19 @@ class Backward:
                 leaves[i] = leaves[i].view_as(leaves[i])  # an input that is given twice has two gradients
                 if not leaves[i].requires_grad:
                     leaves[i].requires_grad_()
-        return self._by_fallback(leaves, gradients, scalars, needs, create_graph)
+        return self._by_fallback(leaves, gradients, dims, scalars, needs, create_graph)
 
     def _own_scalars(self, scalars: Mapping[str, float]) -> dict[str, float]:
         known = names_of(self._kernel()) if scalars else ()
         return {name: value for name, value in scalars.items() if name in (known or ())}
 
-    def _by_fallback(self, leaves: Sequence[Any], gradients: Sequence[Any], scalars: Mapping[str, float],
-                     needs: Sequence[bool], create_graph: bool) -> tuple[Any, ...]:
+    def _by_fallback(self, leaves: Sequence[Any], gradients: Sequence[Any], dims: Mapping[str, int],
+                     scalars: Mapping[str, float], needs: Sequence[bool], create_graph: bool) -> tuple[Any, ...]:
         torch: Any = sys.modules["torch"]
         wanted = [i for i, is_needed in enumerate(needs) if is_needed]
         found: list[Any] = [None] * len(leaves)
         with torch.enable_grad(), _recorded(torch):
-            results = self._forward.fallback(*leaves, **scalars)  # type: ignore[misc]
+            results = self._forward._run_fallback(leaves, scalars, dims)
             results = results if isinstance(results, (tuple, list)) else (results,)
             pairs = [(result, gradient) for result, gradient in zip(results, gradients)
                      if gradient is not None and result is not None and result.requires_grad]
@@ -240,7 +242,7 @@ def find(forward: TunedKernel) -> Optional[Backward]:
     if any(arg.get("role") == "inout" for arg in signature.inputs):
         return None
     if _DIM in known.dims:
-        if forward.dims.get(_DIM) != 0:
+        if {**known.optional, **forward.dims}.get(_DIM) != 0:
             return None
         places: list[_Place] = [("gradient" if i < len(names) else "input", i)
                                 for i in range(len(signature.inputs))]

@@ -11,6 +11,7 @@ compiles, a call is what `_torch_op.in_graph` makes of it.
 """
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import os
@@ -20,9 +21,10 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from . import _arrays, _followed, _scalars, _unrolled, _workload
+from ._kernel import Kernel
 from ._launch import Launch, as_result, check_written
 from ._plan import DETERMINISTIC, FoldedLaunch, Planner, facts_of
 
@@ -37,9 +39,14 @@ def _is_compiling() -> bool:
     return False
 
 
+_tensor: Any = ()  # torch's class of tensors once torch is there
+
+
 def _notice_torch() -> None:
-    global _is_compiling
-    compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)  # none while torch is being imported, or an old one
+    global _is_compiling, _tensor
+    torch: Any = sys.modules.get("torch")
+    _tensor = getattr(torch, "Tensor", _tensor)
+    compiler: Any = getattr(torch, "compiler", None)  # none while torch is being imported, or an old one
     _is_compiling = getattr(compiler, "is_dynamo_compiling", _is_compiling)
 
 
@@ -48,10 +55,14 @@ class TunedKernel(Planner):
 
     def __init__(self, name: str, fallback: Optional[Callable[..., Any]],
                  gradient: Optional[Gradient], dims: Mapping[str, int],
-                 scalars: Optional[Mapping[str, float]] = None) -> None:
+                 scalars: Optional[Mapping[str, float]] = None,
+                 returns: Union[str, Sequence[str], None] = None) -> None:
         if not isinstance(scalars, (Mapping, type(None))):
             raise TypeError(f"scalars= is a mapping, such as {{'rate': 1e-3}}, not {scalars!r}")
         super().__init__(name, fallback, gradient, dims, scalars or {})
+        self.returns = (returns,) if isinstance(returns, str) else None if returns is None else tuple(returns)
+        self._returned: Optional[tuple[int, ...]] = None  # which outputs these are, once a snapshot tells
+        self._fallbacks: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[tuple[int, int], Callable[..., Any]] = {}  # by the numbers of inputs and outputs
         self._functions: dict[Any, Any] = {}  # autograd's, of inputs that need gradients
         self._autocast: dict[Any, str] = {}
@@ -64,7 +75,7 @@ class TunedKernel(Planner):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As it was made: a copy, in a module that is copied or saved, looks up and loads by itself."""
-        return TunedKernel, (self.name, self.fallback, self.gradient, self.dims, self.scalars)
+        return TunedKernel, (self.name, self.fallback, self.gradient, self.dims, self.scalars, self.returns)
 
     def __repr__(self) -> str:
         dims = "".join(f", {name}={value}" for name, value in self.dims.items())
@@ -76,12 +87,14 @@ class TunedKernel(Planner):
         return tuple(self._notes)
 
     def __call__(self, *inputs: Any, out: Any = None, scalars: Optional[Mapping[str, float]] = None,
-                 **dims: int) -> Any:
-        """Launches on the inputs, in the spec's order, and returns the outputs: None, one, or a tuple.
+                 **named: Any) -> Any:
+        """Launches on the inputs and returns the outputs: None, one, or a tuple; or those that `returns` names.
 
+        inputs   in the spec's order: all, with None for one that the mode does not read, or just those that it reads
         out      arrays to write to, one or a sequence; by default new ones
         scalars  of this call, beside those of tunectl.kernel
-        dims     those that neither shapes nor tunectl.kernel tell
+        named    inputs, scalars, and dims that neither shapes nor tunectl.kernel tell, by their names. A dim that the
+                 spec calls optional is its default where nobody names it
 
         Arrays with more axes than a kernel's [rows, cols] have their leading axes folded into the rows, and the
         outputs get them back. ValueError: shapes that contradict each other, a dim that nothing tells or that the
@@ -90,26 +103,106 @@ class TunedKernel(Planner):
         frameworks do: the launch is on the current stream of the arrays' framework.
         """
         if _is_compiling():
-            return self._in_graph(inputs, out, scalars, dims)
+            results = self._in_graph(inputs, out, scalars, named)
+            return results if self._returned is None or out is not None else self._selected(results)
         outputs = () if out is None else _outputs_of(out)
-        if scalars is None and not dims:
+        results = self.all_outputs(inputs, outputs, scalars, named)
+        return results if self._returned is None or outputs else self._selected(results)
+
+    def all_outputs(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
+                    named: Mapping[str, Any]) -> Any:
+        """What a call gives, without regard to `returns`."""
+        if scalars is None and not named:
             quick = self._quick.get((len(inputs), len(outputs)))
             if quick is not None:
                 return quick(*inputs, *outputs)
+        dims = named
+        if named and not all([type(value) is int for value in named.values()]):
+            kernel = self._kernel()
+            if kernel is None or not kernel.args:
+                return self._call_unknown(inputs, outputs, scalars, named)
+            arrays, more, dims = self._inputs(kernel).sort(named)
+            scalars = {**(scalars or {}), **more}
+            if arrays:
+                inputs = self._whole(kernel, inputs, arrays, dims)
         return self._call(inputs, outputs, {**self.scalars, **(scalars or {})}, dims)
 
+    def _selected(self, results: Any) -> Any:
+        """The outputs that the caller names."""
+        assert self._returned is not None
+        made = results if isinstance(results, tuple) else (results,)
+        return made[self._returned[0]] if len(self._returned) == 1 else tuple([made[i] for i in self._returned])
+
+    def _call_unknown(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
+                      named: Mapping[str, Any]) -> Any:
+        """A call with names where no snapshot has the kernel: its fallback's, which gets inputs and scalars by name."""
+        arrays = {name: one for name, one in named.items() if hasattr(one, "shape")}
+        numbers = {name: one for name, one in named.items() if isinstance(one, float)}
+        self._note(self._why_unknown())
+        if self.fallback is None:
+            raise LookupError(f"{self.name} has nothing to launch and no fallback=: {self._why_unknown()}")
+        return _given(self.name, self.fallback(*inputs, **arrays, **self.scalars, **(scalars or {}), **numbers), outputs)
+
+    def _whole(self, kernel: Kernel, inputs: tuple[Any, ...], arrays: Mapping[str, Any],
+               dims: Mapping[str, int]) -> tuple[Any, ...]:
+        """All inputs of a launch, with blanks for those that are left out."""
+        taken = self._inputs(kernel)
+        like = next((one for one in (*inputs, *arrays.values()) if one is not None), None)
+        return taken.whole(inputs, arrays, {**self.dims, **dims}, lambda at, dtype: taken.blank(at, like, dtype))
+
+    def _fallback_of(self, dims: Mapping[str, int], dtype: str) -> Optional[Callable[..., Any]]:
+        """The fallback as a function of all inputs of a launch, giving all outputs."""
+        kernel = self._kernel()
+        if self.fallback is None or kernel is None or not kernel.args:
+            return self.fallback
+        key = (dtype, *dims.items())
+        if key not in self._fallbacks:
+            taken = self._inputs(kernel)
+            self._fallbacks[key] = taken.fallback(self.fallback, taken.unused({**self.dims, **dims}, dtype), self._returned)
+        return self._fallbacks[key]
+
+    def _dtype_of(self, inputs: Sequence[Any]) -> str:
+        kernel = self._kernel()
+        return self._inputs(kernel).dtype_of(inputs) if kernel is not None and kernel.args else ""
+
+    def _run_fallback(self, inputs: Sequence[Any], scalars: Mapping[str, float], dims: Mapping[str, int]) -> Any:
+        """Its results as a launch's: all outputs, None for one that it does not give. It is not None."""
+        fallback = self._fallback_of(dims, self._dtype_of(inputs))
+        assert fallback is not None
+        return fallback(*inputs, **scalars)
+
     def _in_graph(self, inputs: tuple[Any, ...], out: Any, scalars: Optional[Mapping[str, float]],
-                  dims: Mapping[str, int]) -> Any:
+                  named: Mapping[str, Any]) -> Any:
         """What torch.compile follows. It holds the form of a call as a constant of its graph."""
         given = {**self.scalars, **(scalars or {})}
-        form = _know_form(self._place, tuple([(name, operator.index(value)) for name, value in dims.items()]),
-                          tuple(given), tuple([one.dtype for one in inputs]))
-        return _given(self.name, getattr(self._forms, form)(*inputs, *given.values()), _outputs_of(out))
+        dims, arrays = [], []
+        for name, value in named.items():
+            if isinstance(value, _tensor):
+                arrays.append((name, value))
+            elif isinstance(value, float):
+                given[name] = value
+            else:
+                dims.append((name, operator.index(value)))
+        every = [one for one in inputs if one is not None] + [one for _, one in arrays]
+        form = _know_form(self._place, tuple(dims), tuple(given),
+                          tuple([None if one is None else one.dtype for one in inputs]),
+                          tuple([(name, one.dtype) for name, one in arrays]))
+        results = getattr(self._forms, form)(*every, *given.values())
+        return results if out is None else _given(self.name, results, _outputs_of(out))
 
     def _call(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, Any],
               dims: Mapping[str, int], is_operator: bool = False) -> Any:
         """Any call that torch.compile does not follow. is_operator: it is one of `op()`'s function."""
-        values = self._checked(scalars)
+        kernel = self._kernel()
+        if kernel is not None and kernel.args:
+            self._find_returned(kernel)
+            if len(inputs) < len(self._inputs(kernel).names) or any([one is None for one in inputs]):
+                inputs = self._whole(kernel, inputs, {}, dims)
+                is_plain = not dims and scalars == self.scalars
+                quick = self._quick.get((len(inputs), len(outputs))) if is_plain else None
+                if quick is not None and not is_operator:
+                    return quick(*inputs, *outputs)
+        values = self._checked(scalars, dims)
         torch: Any = sys.modules.get("torch")
         tensor = getattr(torch, "Tensor", ())
         tensors = [one for one in inputs + outputs if isinstance(one, tensor)]
@@ -122,13 +215,23 @@ class TunedKernel(Planner):
                 return self._follow(torch, inputs, outputs, values, dims, is_operator, tensors)
         return self._direct(inputs, outputs, values, dims)
 
+    def _find_returned(self, kernel: Kernel) -> None:
+        """ValueError: `returns` names none of its outputs."""
+        if self.returns is None or self._returned is not None:
+            return
+        names = self._inputs(kernel).outputs
+        for name in self.returns:
+            if name not in names:
+                raise ValueError(f"{self.name} has no output '{name}'; its outputs are {', '.join(names) or 'none'}")
+        self._returned = tuple([names.index(name) for name in self.returns])
+
     def _write_out(self, torch: Any, count: int, outputs: int) -> None:
         """Has further calls of so many tensors run a function of their own, where they all have one form."""
-        if (count, outputs) in self._quick or not count or self.scalars or self.can_be_deterministic():
+        if (count, outputs) in self._quick or not count or self.can_be_deterministic():
             return
 
         def slowly(*arrays: Any) -> Any:
-            return self._call(arrays[:count], arrays[count:], _NO_SCALARS, {})
+            return self._call(arrays[:count], arrays[count:], self.scalars, {})
 
         self._quick[count, outputs] = _unrolled.operator(
             self._plans, count + outputs, {}, slowly, slowly, *_call_names(torch, slowly if outputs else self._with_gradient),
@@ -138,23 +241,23 @@ class TunedKernel(Planner):
         """A call of plain tensors, one of which needs a gradient. Only a transform of torch.func may follow it."""
         function = self._functions.get(_gradient_key(inputs))
         if function is None or _followed.is_transformed(sys.modules["torch"]):
-            return self._call(inputs, (), _NO_SCALARS, {})
-        return function.apply(*inputs)
+            return self._call(inputs, (), self.scalars, {})
+        return function.apply(*inputs, *self.scalars.values())
 
-    def _checked(self, scalars: Mapping[str, Any]) -> Mapping[str, float]:
+    def _checked(self, scalars: Mapping[str, Any], dims: Mapping[str, int]) -> Mapping[str, float]:
         if not scalars and not _scalars.needs_any(self.name):
             return _NO_SCALARS
-        return _scalars.check(self.name, self._kernel(), scalars)
+        return _scalars.check(self.name, self._kernel(), scalars, {**self.dims, **dims})
 
     def _follow(self, torch: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
                 dims: Mapping[str, int], is_operator: bool, tensors: Sequence[Any]) -> Any:
         """A call that somebody follows: by the fallback, whose operations all of them know, else by its operator."""
         why = _followed.why_not_ours(torch, tensors, is_operator)
         if why and self.fallback is not None:
-            return self._fall_back(why, inputs, outputs, scalars)
+            return self._fall_back(why, inputs, outputs, scalars, dims, is_followed=True)
         why = "" if why else self._why_not_under_autocast(torch, inputs, scalars, dims)
         if why:
-            return self._fall_back(why, inputs, outputs, scalars)
+            return self._fall_back(why, inputs, outputs, scalars, dims, is_followed=True)
         if not _followed.sees_operators(torch) and all(
                 type(one) in _followed.plain_types(torch) and not one.is_meta for one in tensors):
             return self._direct(inputs, outputs, scalars, dims)
@@ -164,7 +267,7 @@ class TunedKernel(Planner):
         except LookupError as error:
             if self.fallback is None:
                 raise
-            return self._fall_back(str(error), inputs, outputs, scalars)
+            return self._fall_back(str(error), inputs, outputs, scalars, dims, is_followed=True)
         return _given(self.name, call(*inputs, *scalars.values()), outputs)
 
     def _direct(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
@@ -182,7 +285,7 @@ class TunedKernel(Planner):
             if self._wants_gradient(inputs):
                 return self._differentiable(inputs, outputs, scalars, dims, plan)
             self._refuse_gradient(outputs)
-            results = _launched(plan, inputs, outputs, scalars)
+            results = _launched(plan, inputs, outputs, _NO_SCALARS if scalars == self.scalars else scalars)
             if results is not False:
                 return results
             why = plan.why_not(inputs + outputs)
@@ -195,7 +298,7 @@ class TunedKernel(Planner):
             dims = {**dims, DETERMINISTIC: 1}
         plan, why = self.plan_of(inputs, (), dims), ""
         if plan is not None:
-            results = _launched(plan, inputs, (), scalars)
+            results = _launched(plan, inputs, (), _NO_SCALARS if scalars == self.scalars else scalars)
             if results is not False:
                 return results
             why = plan.why_not(inputs)
@@ -223,7 +326,7 @@ class TunedKernel(Planner):
         from . import _torch_op
 
         function = _torch_op.differentiable(self, len(inputs), dims, tuple(scalars))
-        if not scalars and not dims:
+        if scalars == self.scalars and not dims:
             if len(self._functions) >= _FUNCTIONS_MAX:
                 self._functions.clear()
             self._functions[_gradient_key(inputs)] = function
@@ -256,7 +359,7 @@ class TunedKernel(Planner):
         torch: Any = sys.modules.get("torch")
         if torch is None:
             raise RuntimeError("import torch first: an operator is one of torch's")
-        given = self._checked({**self.scalars, **(scalars or {})})
+        given = self._checked({**self.scalars, **(scalars or {})}, dims)
         self._through(dims, tuple(given))
 
         def followed(*inputs: Any) -> Any:
@@ -268,9 +371,15 @@ class TunedKernel(Planner):
 
         count = len(_workload.signature_of(self._known()).inputs)
         names = _call_names(torch, followed if dims else self._with_gradient)
-        if given or self.can_be_deterministic():
+        if given != self.scalars or self.can_be_deterministic():
             names = "True", {}
-        return _torch_op.function(self, count, dims, followed, *names)
+        whole = _torch_op.function(self, count, dims, followed, *names)
+
+        def call(*inputs: Any) -> Any:
+            results = whole(*inputs) if len(inputs) == count else followed(*inputs)
+            return results if self._returned is None else self._selected(results)
+
+        return call
 
     def _through(self, dims: Mapping[str, int], scalars: tuple[str, ...]) -> Callable[..., Any]:
         """A call by the operator of torch.library: of the inputs, and the values of these scalars. LookupError: none."""
@@ -283,20 +392,20 @@ class TunedKernel(Planner):
             return self._ops[key]  # type: ignore[no-any-return]
 
     def _fall_back(self, why: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, float],
-                   dims: Optional[Mapping[str, int]] = None) -> Any:
+                   dims: Mapping[str, int], is_followed: bool = False) -> Any:
         """The fallback's results. LookupError: there is none.
 
-        why   this call runs it; empty: it has no plan, which has a note
-        dims  the call's; None if somebody follows it, whose results are not checked
+        why          this call runs it; empty: it has no plan, which has a note
+        is_followed  somebody follows the call, whose results are not checked
         """
         if why:
             self._note(why)
         self._check_written(inputs, outputs)
         if self.fallback is None:
             raise LookupError(f"{self.name} has nothing to launch and no fallback=: "
-                              f"{why or self.why_no_plan(inputs, outputs, dims or {})}")
-        results = self.fallback(*inputs, **scalars)
-        if outputs or dims is None:
+                              f"{why or self.why_no_plan(inputs, outputs, dims)}")
+        results = self._run_fallback(inputs, scalars, dims)
+        if outputs or is_followed:
             return _given(self.name, results, outputs)
         wanted = self.results_of(inputs, dims)
         return _check_results(self.name, results, wanted) if wanted else results
@@ -338,7 +447,8 @@ class TunedKernel(Planner):
         key = (state, *dims.items(), *scalars, *map(facts_of, inputs))
         if key not in self._autocast:
             wanted = [dtype for _, dtype in plan.outputs]
-            self._autocast[key] = _followed.why_not_under_autocast(torch, self.fallback, inputs, scalars, wanted)
+            fallback = functools.partial(self._run_fallback, dims=dims)
+            self._autocast[key] = _followed.why_not_under_autocast(torch, fallback, inputs, scalars, wanted)
         return self._autocast[key]
 
 _kernels: weakref.WeakValueDictionary[str, TunedKernel] = weakref.WeakValueDictionary()
@@ -372,7 +482,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _know_form(place: str, dims: tuple[tuple[str, int], ...], scalars: tuple[str, ...], dtypes: tuple[Any, ...]) -> str:
+def _know_form(place: str, dims: tuple[tuple[str, int], ...], scalars: tuple[str, ...], dtypes: tuple[Any, ...],
+               named: tuple[tuple[str, Any], ...]) -> str:
     """Makes the form for a graph of the kernel in that place, and names it. A compiler runs this and does not follow
     it. Forms are attributes: of a dict a compiler would see what it held at the first call of a graph."""
     from . import _torch_op
@@ -380,10 +491,10 @@ def _know_form(place: str, dims: tuple[tuple[str, int], ...], scalars: tuple[str
     kernel = _kernels[place]
     torch: Any = sys.modules["torch"]
     transformed = _followed.is_transformed(torch) or torch.autograd.forward_ad._current_level >= 0
-    form = re.sub(r"\W", "_", " ".join(["of", *[f"{name}={value}" for name, value in dims], *scalars, *map(str, dtypes),
+    form = re.sub(r"\W", "_", " ".join(["of", *[f"{name}={value}" for name, value in dims], *scalars, *map(str, dtypes), *map(str, named),
                                         "transformed" if transformed else ""]))
     if not hasattr(kernel._forms, form):
-        setattr(kernel._forms, form, _torch_op.in_graph(kernel, dict(dims), scalars, dtypes, transformed))
+        setattr(kernel._forms, form, _torch_op.in_graph(kernel, dict(dims), scalars, dtypes, dict(named), transformed))
     return form
 
 

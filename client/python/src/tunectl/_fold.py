@@ -14,10 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from ._arrays import reshaped
-from ._kernel import ExpressionError, Kernel, Problem
+from ._kernel import Kernel
 from ._workload import Signature, place_of
-
-_STEP = 1_000_003  # a dim is moved by this to see which axes move with it
 
 
 class Folded(NamedTuple):
@@ -34,9 +32,9 @@ class Folding:
         self._signature = signature
         self.ranks = tuple(len(arg["shape"]) for arg in signature.inputs)
         self.output_ranks = tuple(len(arg["shape"]) for arg in signature.outputs)
-        axes = _Axes(kernel, modes, dtype, target)
-        self._inputs = [axes.of(arg) for arg in signature.inputs]
-        self._outputs = [axes.of(arg) for arg in signature.outputs]
+        # Which dim each axis is, as Kernel.dim_of has it.
+        self._inputs, self._outputs = ([[kernel.dim_of(text, modes, dtype, target) for text in arg["shape"]] for arg in args]
+                                       for args in signature)
 
     def is_needed(self, ranks: Sequence[int]) -> bool:
         """Whether one of the inputs, by their numbers of axes, has more than a matrix of the kernel."""
@@ -77,33 +75,9 @@ class Folding:
                          f"{arg['name']}.reshape(...) with {self.ranks[first]} axes, and the others to match")
 
 
-class _Axes:
-    """Which dim each axis of an arg is: its name; "1": an axis of one element; None: another expression."""
-
-    def __init__(self, kernel: Kernel, modes: Mapping[str, int], dtype: str, target: str) -> None:
-        self._kernel, self._dtype, self._target = kernel, dtype, target
-        self._dims = {name: modes.get(name, 7919 + 104729 * i) for i, name in enumerate(kernel.dims)}
-
-    def of(self, arg: Mapping[str, Any]) -> list[Optional[str]]:
-        return [self._one(text) for text in arg["shape"]]
-
-    def _value(self, text: str, dims: Mapping[str, int]) -> Optional[int]:
-        try:
-            return self._kernel.extent(text, Problem(dims, self._dtype), self._target)
-        except (ExpressionError, TypeError):
-            return None
-
-    def _one(self, text: str) -> Optional[str]:
-        value = self._value(text, self._dims)
-        moves = [name for name, size in self._dims.items() if size == value
-                 and self._value(text, {**self._dims, name: size + _STEP}) == size + _STEP]
-        return moves[0] if len(moves) == 1 else "1" if value == 1 else None
-
-
 def _is_one(axes: Sequence[Optional[str]]) -> bool:
     """An arg that is not used in this mode."""
     return all(axis == "1" for axis in axes)
-
 
 
 def unfold(results: Any, lead: Sequence[Any], outputs: Sequence[bool]) -> Any:

@@ -115,13 +115,13 @@ def why_not_under_autocast(torch: Any, fallback: Callable[..., Any], inputs: Seq
                            scalars: Mapping[str, float], dtypes: Sequence[str]) -> str:
     """Why the kernel's outputs, of these dtypes, are not what the fallback gives under autocast; empty: they are.
 
-    Runs the fallback on fake tensors, which computes nothing.
+    fallback  of inputs and scalars. It runs on fake tensors, which computes nothing
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     try:
         with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
-            made = fallback(*[mode.from_tensor(one) for one in inputs], **scalars)
+            made = fallback([mode.from_tensor(one) for one in inputs], scalars)
     except Exception as error:
         return f"under autocast, where PyTorch cannot tell which dtypes the fallback gives: {error}"
     made = made if isinstance(made, (tuple, list)) else (made,)

@@ -215,6 +215,12 @@ class CpuProgram:
                           for one, (shape, strides, size) in ((one, arrays[one.slot]) for one in self._buffers)]
         return other
 
+    def for_floats(self, values: Mapping[str, float]) -> CpuProgram:
+        """The same program, whose launches have these floats in place of the compiled ones. ValueError: as Layout.floats."""
+        other = self.for_scalars()
+        other._layout = self._layout.for_floats(values)
+        return other
+
     def for_torch(self) -> CpuProgram:
         """The same: no framework has streams here."""
         return self

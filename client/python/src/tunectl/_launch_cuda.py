@@ -257,6 +257,13 @@ class CudaProgram:
                 raise ValueError(f"its strides fit no {error}") from None
         return other
 
+    def for_floats(self, values: Mapping[str, float]) -> CudaProgram:
+        """The same program, whose launches have these floats in place of the compiled ones. ValueError: as Layout.floats."""
+        other = self.for_scalars()
+        other._layout, other._of_torch = self._layout.for_floats(values), None
+        other.__dict__.pop("launch", None)
+        return other
+
     def scalars(self) -> dict[str, float]:
         """The floats of its launches, with the values that it was compiled for."""
         return self._layout.compiled_floats()

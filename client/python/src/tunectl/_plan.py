@@ -13,9 +13,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _arrays, _client, _fold, _strides, _workload
+from . import _arrays, _client, _fold, _scalars, _strides, _workload
 from ._answer import Answer
 from ._artifact import Artifact, ArtifactError
+from ._inputs import Inputs
 from ._kernel import HOST, ExpressionError, Kernel, Problem
 from ._launch import Launch, as_result, load
 
@@ -72,7 +73,7 @@ class FoldedLaunch:
                                     (outputs, self._outputs, self._is_strided[count:]))]
         if any(one is None for one in given) or any(one is None for one in into):
             return False
-        results = self._kernel(*given, out=into or None, scalars=scalars, **dims)
+        results = self._kernel.all_outputs(tuple(given), tuple(into), scalars, dims)
         return as_result(outputs) if outputs else _fold.unfold(results, self.folded.lead, self.folded.outputs)
 
 
@@ -106,6 +107,7 @@ class Planner:
         self._client: Optional[_client.Client] = None
         self._backward: Any = _UNSOUGHT
         self._has_determinism: Optional[bool] = None
+        self._taken: Optional[Inputs] = None
         self._told = False  # which scalars are the spec's
 
     def client(self) -> _client.Client:
@@ -117,6 +119,12 @@ class Planner:
     def _kernel(self) -> Optional[Kernel]:
         """What the snapshot says of it; None: it knows no such kernel."""
         return self.client()._kernel(self.name)
+
+    def _inputs(self, kernel: Kernel) -> Inputs:
+        """The kernel is the snapshot's."""
+        if self._taken is None:
+            self._taken = Inputs(kernel)
+        return self._taken
 
     def _known(self) -> Kernel:
         """LookupError: no snapshot describes it."""
@@ -156,9 +164,10 @@ class Planner:
 
         logging.getLogger("tunectl").warning("%s runs its fallback: %s", self.name, why)
 
-    def _tell_scalars(self, program: Any, scalars: Sequence[str]) -> None:
+    def _tell_scalars(self, program: Any, scalars: Sequence[str], modes: Mapping[str, int]) -> None:
         """Once: which floats of a launch are the spec's, since the call leaves them out."""
-        left = {name: value for name, value in program.scalars().items() if name not in scalars}
+        unread = _scalars.unread(self.name, modes)
+        left = {name: value for name, value in program.scalars().items() if name not in scalars and name not in unread}
         if self._told or not left or self.fallback is None:
             return
         self._told = True
@@ -178,6 +187,9 @@ class Planner:
               dims: Mapping[str, int]) -> Any:
         """None: the fallback."""
         seen = [_arrays.describe(one) for one in inputs + outputs]
+        kernel = self._kernel()
+        if kernel is not None and kernel.args:
+            self._inputs(kernel).check_told(inputs, {**self.dims, **dims})
         tensor = getattr(sys.modules.get("torch"), "Tensor", ())
         are_tensors = all(isinstance(one, tensor) for one in inputs + outputs)
         key = _plan_key(inputs, outputs, dims, seen, are_tensors)
@@ -212,7 +224,7 @@ class Planner:
             return None
         key = (dtype, *dims.items())
         if key not in self._foldings:
-            modes = {name: value for name, value in {**self.dims, **dims}.items() if name in kernel.dims}
+            modes = {name: value for name, value in {**kernel.optional, **self.dims, **dims}.items() if name in kernel.dims}
             self._foldings[key] = _fold.Folding(kernel, _workload.signature_of(kernel), modes, dtype, HOST)
         return self._foldings[key]
 
@@ -251,14 +263,17 @@ class Planner:
                              f"array{'s' * (len(signature.inputs) != 1)}, and {len(signature.outputs)} as out=; got {count} and "
                              f"{len(seen) - count}")
         args = signature.inputs + signature.outputs
-        found: Any = _workload.dims_of(kernel, args, seen, self._own_dims(kernel, dims))
+        own = self._own_dims(kernel, dims)
+        dtype = _workload.dtype_of(kernel, args, seen)
+        unused = self._inputs(kernel).unused(own, dtype)
+        read = [(arg, one) for i, (arg, one) in enumerate(zip(args, seen)) if i not in unused]
+        found: Any = _workload.dims_of(kernel, [arg for arg, _ in read], [one for _, one in read], own, dtype)
         for arg, one in zip(args, seen):
             if one.device != HOST and not one.device.startswith("cuda"):
                 why = one.trouble if "without memory" in one.trouble else f"is on {one.device}, where no kernel runs"
                 raise Untuned(f"{arg['name']} {why}")
         try:
-            answer = client.best(self.name, dtype=_workload.dtype_of(kernel, args, seen) or None,
-                                 device=seen[0].device, **found)
+            answer = client.best(self.name, dtype=dtype or None, device=seen[0].device, **found)
         except ValueError as error:  # a dtype or a size that the kernel is not written for
             raise Untuned(str(error)) from None
         return answer, signature
@@ -274,7 +289,7 @@ class Planner:
 
     def _own_dims(self, kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
         """The given dims without those that only the backward kernel has. ValueError: neither has one."""
-        given = {**self.dims, **dims}
+        given = {**kernel.optional, **self.dims, **dims}
         foreign = [name for name in given if name not in kernel.dims]
         if foreign:
             backward = self.backward()
@@ -297,7 +312,9 @@ class Planner:
         args = signature.inputs + signature.outputs
         dtypes, shapes, outputs = _read_args(kernel, signature, seen, answer)
         program = self._program(answer, kernel, dtypes, seen[0].device, target == HOST)
-        self._tell_scalars(program, tuple(self.scalars))
+        self._tell_scalars(program, tuple(self.scalars), answer.dims)
+        if self.scalars:
+            program = program.for_floats(self.scalars)
         strided = None
         if any(arg.get("strided") for arg in args):
             problem = Problem(answer.dims, answer.dtype)

@@ -155,6 +155,13 @@ class Layout:
                 found.append((offset, _float_bytes(name, values[name], dtype) if name in values else compiled))
         return found
 
+    def for_floats(self, values: Mapping[str, float]) -> Layout:
+        """The same arguments with these floats in place of the compiled ones. ValueError: as `floats`."""
+        other = copy.copy(self)
+        own = dict(self.floats(values))
+        other.constants = [(offset, own.get(offset, data)) for offset, data in self.constants]
+        return other
+
     def for_strides(self, placed: Placed) -> Layout:
         """The same arguments with other integers and tensor maps. ValueError: an integer that its type does not hold."""
         other = copy.copy(self)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _ADAMW = ("rate", "decay", "beta1", "beta2", "epsilon", "correction1", "correction2")
 _NEEDED = {"gemm": ("alpha",), "adamw": _ADAMW, "adamw_list": _ADAMW}
 
+# Scalars that a call must set if a dim, a mode, is on.
+_NEEDED_BY_MODE = {"attention": {"softcap": ("cap",)}}
+
 # Scalars that a backward kernel needs no more: it takes an output of the forward pass that they are part of (rstd).
 _CARRIED = {"rmsnorm": ("epsilon",), "layernorm": ("epsilon",)}
 
@@ -25,7 +28,12 @@ def unknown_to(backward: Kernel, forward: str, scalars: Iterable[str]) -> list[s
 
 def needs_any(name: str) -> bool:
     """Whether a call of the kernel must give scalars."""
-    return name in _NEEDED
+    return name in _NEEDED or name in _NEEDED_BY_MODE
+
+
+def unread(name: str, modes: Mapping[str, int]) -> set[str]:
+    """Scalars of a kernel that its modes do not read."""
+    return {one for mode, names in _NEEDED_BY_MODE.get(name, {}).items() if not modes.get(mode) for one in names}
 
 
 def names_of(kernel: Optional[Kernel]) -> Optional[list[str]]:
@@ -33,7 +41,12 @@ def names_of(kernel: Optional[Kernel]) -> Optional[list[str]]:
     return [arg["name"] for arg in kernel.args if arg["kind"] == "scalar"] if kernel is not None else None
 
 
-def check(name: str, kernel: Optional[Kernel], scalars: Mapping[str, Any]) -> dict[str, float]:
+def _needed(name: str, modes: Mapping[str, int]) -> tuple[str, ...]:
+    of_modes = _NEEDED_BY_MODE.get(name, {})
+    return (*_NEEDED.get(name, ()), *[one for mode, names in of_modes.items() if modes.get(mode) for one in names])
+
+
+def check(name: str, kernel: Optional[Kernel], scalars: Mapping[str, Any], modes: Mapping[str, int]) -> dict[str, float]:
     """The scalars of a call as numbers. ValueError: names that the kernel does not have, as far as a snapshot tells, no
     numbers, or one that is missing."""
     known = names_of(kernel)
@@ -48,7 +61,7 @@ def check(name: str, kernel: Optional[Kernel], scalars: Mapping[str, Any]) -> di
             values[scalar] = float(value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{name}: {scalar}={value!r} is no number that a float holds") from None
-    missing = [one for one in _NEEDED.get(name, ()) if one not in scalars and (known is None or one in known)]
+    missing = [one for one in _needed(name, modes) if one not in scalars and (known is None or one in known)]
     if missing:
         wanted = ", ".join(f"'{one}': ..." for one in missing)
         raise ValueError(f"{name}: the call leaves out {', '.join(missing)}, and the spec's value is that of a "

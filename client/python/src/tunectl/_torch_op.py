@@ -13,10 +13,11 @@ from __future__ import annotations
 import collections
 import contextlib
 import hashlib
+import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from . import _arrays, _fold, _followed, _strides, _unrolled
 from ._dtypes import dtype_name
@@ -58,35 +59,41 @@ def function(kernel: TunedKernel, count: int, dims: Mapping[str, int], followed:
 
 
 def in_graph(kernel: TunedKernel, dims: Mapping[str, int], scalars: tuple[str, ...], dtypes: Sequence[Any],
-             is_transformed: bool) -> Callable[..., Any]:
+             named: Mapping[str, Any], is_transformed: bool) -> Callable[..., Any]:
     """A call of the kernel where torch.compile follows it: its operator, or the fallback, which then is compiled like
     the code around it, where there is no operator, a gradient is wanted that the operator does not give, or a transform
-    of torch.func is compiled."""
+    of torch.func is compiled. It takes the inputs that are given, and the values of the scalars.
+
+    dtypes  of the inputs that are given by position; None: in this place stands None
+    named   the dtypes of those that are given by name
+    """
     torch: Any = sys.modules["torch"]
-    fallback = kernel.fallback
-    given = kernel._checked(dict.fromkeys(scalars, 1.0))
+    if kernel._kernel() is None or not kernel._kernel().args:  # type: ignore[union-attr]
+        return _unknown_in_graph(kernel, scalars, dtypes, named)
+    given = kernel._checked(dict.fromkeys(scalars, 1.0), dims)
+    kernel._find_returned(kernel._known())
+    places, dtype = _places(torch, kernel, dims, dtypes, named)
+    fallback = kernel._fallback_of(dims, dtype)
+
+    def whole(inputs: Any) -> tuple[Any, ...]:
+        return tuple([inputs[place] if blank is None else inputs[0].new_empty(blank[0], dtype=blank[1])
+                      for place, blank in places])
 
     def fall_back(*all_of: Any) -> Any:
         assert fallback is not None
         count = len(all_of) - len(given)
-        return fallback(*all_of[:count], **dict(zip(scalars, all_of[count:])))
+        return fallback(*whole(all_of[:count]), **dict(zip(scalars, all_of[count:])))
 
     if is_transformed and fallback is not None:
         kernel._note("a transform of torch.func is compiled with the call, which needs PyTorch's own operations")
         return fall_back
-    try:
-        through = kernel._through(dims, scalars).operator  # type: ignore[attr-defined]
-    except LookupError as error:
-        if fallback is None:
-            raise
-        kernel._note(str(error))
-        return fall_back
+    through = kernel._through(dims, scalars).operator  # type: ignore[attr-defined]
     gives = _gives(kernel, dims, scalars)
-    count = len(signature_of(kernel._known()).inputs)
-    folding = kernel.folding(_dtype_of(kernel, dtypes), dims)
+    folding = kernel.folding(dtype, dims)
 
     def call(*all_of: Any) -> Any:
-        inputs, values = all_of[:count], all_of[count:]
+        count = len(all_of) - len(given)
+        inputs, values = whole(all_of[:count]), all_of[count:]
         if gives is not None and torch.is_grad_enabled():
             for i, one in enumerate(inputs):
                 if one.requires_grad and i not in gives:
@@ -107,6 +114,48 @@ def in_graph(kernel: TunedKernel, dims: Mapping[str, int], scalars: tuple[str, .
         return results
 
     return call
+
+
+def _unknown_in_graph(kernel: TunedKernel, scalars: tuple[str, ...], dtypes: Sequence[Any],
+                      named: Mapping[str, Any]) -> Callable[..., Any]:
+    """The fallback, of a kernel that no snapshot describes."""
+    fallback, names = kernel.fallback, tuple(named)
+    if fallback is None:
+        kernel._known()
+    kernel._note(f"no snapshot describes {kernel.name}: {kernel._why_unknown()}")
+    gaps = [one is None for one in dtypes]
+
+    def fall_back(*all_of: Any) -> Any:
+        rest = list(all_of)
+        inputs = [None if is_gap else rest.pop(0) for is_gap in gaps]
+        return fallback(*inputs, **dict(zip((*names, *scalars), rest)))  # type: ignore[misc]
+
+    return fall_back
+
+
+def _places(torch: Any, kernel: TunedKernel, dims: Mapping[str, int], dtypes: Sequence[Any],
+            named: Mapping[str, Any]) -> tuple[list[tuple[int, Any]], str]:
+    """Of each input of a launch: its place among those that are given, or shape and dtype of its blank. And the
+    problem's dtype, "" if it is not told."""
+    taken = kernel._inputs(kernel._known())
+    numbers = itertools.count()
+    by_position = [None if one is None else _Given(next(numbers), one) for one in dtypes]
+    by_name = {name: _Given(next(numbers), one) for name, one in named.items()}
+
+    def blank(at: int, dtype: str) -> Any:
+        own = getattr(torch, _arrays.dtype_in_full(taken.blank_dtype(at, dtype)))
+        return (1,) * taken.rank(at), own
+
+    whole = taken.whole(by_position, by_name, {**kernel.dims, **dims}, blank)
+    given = [one if isinstance(one, _Given) else None for one in whole]
+    return [(-1, one) if place is None else (place.place, None) for one, place in zip(whole, given)], taken.dtype_of(given)
+
+
+class _Given(NamedTuple):
+    """An input of a call that a compiler follows."""
+
+    place: int
+    dtype: Any
 
 
 def _have_same_dtypes(left: Any, right: Any) -> bool:
@@ -210,7 +259,7 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
             if kernel.fallback is None:
                 raise _no_tangent(kernel.name)
             kernel._note(_TANGENT)
-            return kernel.fallback(*inputs, **dict(zip(scalars, all_of[count:])))
+            return kernel._run_fallback(inputs, dict(zip(scalars, all_of[count:])), dims)
         if not torch.is_grad_enabled() or not any(one.requires_grad for one in inputs):
             return operator.redispatch(keys & torch._C._after_autograd_keyset, *all_of)
         gives = _gives(kernel, dims, scalars)
@@ -220,7 +269,7 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
                 raise RuntimeError(f"{kernel.name} gives no gradient of input {missing[0]}: detach it, or give gradient= or "
                                    "fallback= to tunectl.kernel")
             kernel._note(f"input {missing[0]} needs a gradient that {kernel.name} does not give")
-            return kernel.fallback(*inputs, **dict(zip(scalars, all_of[count:])))
+            return kernel._run_fallback(inputs, dict(zip(scalars, all_of[count:])), dims)
         if function is None:
             function = _function(torch, kernel, count, scalars, operator, gradient)
         return function.apply(*all_of)
@@ -388,7 +437,7 @@ class _Gradient:
         has_tangent = _followed.has_tangent(self._torch, (*given, *gradients))
         if self._kernel.fallback is not None:
             self._kernel._note(_TANGENT if has_tangent else "a gradient that is differentiated again (create_graph=True)")
-            return self.backward.differentiable(given, gradients, values, needs)
+            return self.backward.differentiable(given, gradients, self._dims, values, needs)
         if has_tangent:
             raise _no_tangent(self._kernel.name)
         found = self._work_out(given, made, gradients, values)
@@ -465,13 +514,14 @@ def _shapes(torch: Any, kernel: TunedKernel, inputs: Sequence[Any], dims: Mappin
     """The outputs without their elements. An axis that is a dim stays symbolic."""
     known = kernel._known()
     signature = signature_of(known)
-    seen: dict[str, Any] = {name: value for name, value in {**kernel.dims, **dims}.items() if name in known.dims}
-    for arg, one in zip(signature.inputs, inputs):
-        if len(arg["shape"]) == one.dim():
-            seen |= {text: one.shape[axis] for axis, text in enumerate(arg["shape"])
-                     if text in known.dims and text not in seen}
-    dtype = next((one.dtype for arg, one in zip(signature.inputs, inputs) if arg["dtype"] == "dtype"),
-                 None)
+    told = {name: value for name, value in {**known.optional, **kernel.dims, **dims}.items() if name in known.dims}
+    dtype = next((one.dtype for arg, one in zip(signature.inputs, inputs) if arg["dtype"] == "dtype"), None)
+    name = dtype_name(dtype) if dtype is not None else ""
+    unused, seen = kernel._inputs(known).unused(told, name), dict(told)
+    for i, (arg, one) in enumerate(zip(signature.inputs, inputs)):
+        if i not in unused and len(arg["shape"]) == one.dim():
+            axes = [known.dim_of(text, told, name, HOST) for text in arg["shape"]]
+            seen |= {axis: size for axis, size in zip(axes, one.shape) if axis in known.dims and axis not in seen}
     results = []
     for arg in signature.outputs:
         shape = [seen[text] if text in seen else

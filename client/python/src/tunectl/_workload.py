@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ._answer import Answer
 from ._arrays import Array
-from ._kernel import Kernel, Problem, whole_number
+from ._kernel import HOST, Kernel, Problem, whole_number
 
 
 class Signature(NamedTuple):
@@ -35,8 +35,8 @@ def place_of(arg: Mapping[str, Any]) -> str:
 
 
 def dims_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence[Array],
-            given: Mapping[str, int]) -> dict[str, int]:
-    """The dims by name. An axis of a shape that is a dim by itself tells it; `given` tells the others.
+            given: Mapping[str, int], dtype: str = "") -> dict[str, int]:
+    """The dims by name. An axis that is a dim, in the modes of `given`, tells it; `given` tells the others.
 
     ValueError says what contradicts, or what is missing and how to give it.
     """
@@ -49,8 +49,9 @@ def dims_of(kernel: Kernel, args: Sequence[Mapping[str, Any]], arrays: Sequence[
             others.append(f"{arg['name']} has the {count} {list(array.shape)}, where "
                           f"[{', '.join(arg['shape'])}] was expected")
             continue
-        for axis, text in enumerate(arg["shape"]):
-            if text not in kernel.dims:
+        for axis, extent in enumerate(arg["shape"]):
+            text = kernel.dim_of(extent, given, dtype, HOST)
+            if text is None or text == "1":
                 continue
             if dims.setdefault(text, array.shape[axis]) != array.shape[axis]:
                 raise ValueError(f"{kernel.name}: {arg['name']} has the axes {list(array.shape)}, where "
@@ -83,6 +84,8 @@ def why_not_taken(kernel: Kernel, arg: Mapping[str, Any], array: Array, answer: 
     """Why an array is not what the kernel was compiled for; empty: it is. ValueError for a shape that contradicts the
     dims. has_outputs: the caller gives the outputs, too, so that their shape is no question."""
     problem = Problem(answer.dims, answer.dtype)
+    if not kernel.uses(arg, problem, target):
+        return ""
     shape = kernel.shape(arg, problem, target)
     is_view = has_outputs and len(array.shape) != len(shape) or _count(shape) == 1
     if _count(shape) != _count(array.shape) or not is_view and array.shape != shape:

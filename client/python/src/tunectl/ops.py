@@ -18,7 +18,7 @@ import functools
 import re
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 import torch.nn.functional as F
@@ -65,11 +65,6 @@ def why(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(note for kernel in _kernels.get(function.__name__, ()) for note in kernel.notes)
 
 
-def _unread(like: Any, *shape: int) -> Any:
-    """What a kernel takes for an array that its mode does not read."""
-    return like.new_empty(shape or (1, 1))
-
-
 def rms_norm(x: Any, weight: Optional[Any] = None, eps: float = 1e-6) -> Any:
     """torch.nn.functional.rms_norm over the last axis: x / sqrt(mean(x^2) + eps) * weight.
 
@@ -78,15 +73,15 @@ def rms_norm(x: Any, weight: Optional[Any] = None, eps: float = 1e-6) -> Any:
     """
     if weight is None or weight.dtype != x.dtype or x.dim() < 2:
         return F.rms_norm(x, x.shape[-1:], weight, eps)
-    return _rms_norm(eps)(x, _unread(x), weight)[0]
+    return _rms_norm(eps)(x, None, weight)
 
 
 @_once
 def _rms_norm(eps: float) -> TunedKernel:
     def fallback(x: Any, residual: Any, weight: Any, epsilon: float) -> Any:
-        return F.rms_norm(x, weight.shape, weight, epsilon), None, None
+        return F.rms_norm(x, weight.shape, weight, epsilon)
 
-    return _made("rms_norm", TunedKernel("rmsnorm", fallback, None, {"residual": 0}, {"epsilon": eps}))
+    return _made("rms_norm", TunedKernel("rmsnorm", fallback, None, {}, {"epsilon": eps}, "y"))
 
 
 def layer_norm(x: Any, weight: Optional[Any] = None, bias: Optional[Any] = None, eps: float = 1e-5) -> Any:
@@ -97,15 +92,15 @@ def layer_norm(x: Any, weight: Optional[Any] = None, bias: Optional[Any] = None,
     """
     if weight is None or bias is None or weight.dtype != x.dtype or bias.dtype != x.dtype or x.dim() < 2:
         return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
-    return _layer_norm(eps)(x, _unread(x), weight, bias)[0]
+    return _layer_norm(eps)(x, None, weight, bias)
 
 
 @_once
 def _layer_norm(eps: float) -> TunedKernel:
     def fallback(x: Any, residual: Any, weight: Any, bias: Any, epsilon: float) -> Any:
-        return F.layer_norm(x, weight.shape, weight, bias, epsilon), None, None, None
+        return F.layer_norm(x, weight.shape, weight, bias, epsilon)
 
-    return _made("layer_norm", TunedKernel("layernorm", fallback, None, {"residual": 0}, {"epsilon": eps}))
+    return _made("layer_norm", TunedKernel("layernorm", fallback, None, {}, {"epsilon": eps}, "y"))
 
 
 def softmax(x: Any, dim: int = -1) -> Any:
@@ -143,8 +138,7 @@ def cross_entropy(logits: Any, targets: Any, *, ignore_index: int = -100, label_
     if ignore_index >= 0:
         targets = torch.where(targets == ignore_index, _IGNORED, targets)
     rows = logits.reshape(-1, logits.shape[-1])
-    losses = _cross_entropy(label_smoothing)(rows, targets.reshape(-1), rows.new_empty(rows.shape[0], dtype=torch.float32))[0]
-    losses = losses.view(targets.shape)
+    losses = _cross_entropy(label_smoothing)(rows, targets.reshape(-1)).view(targets.shape)
     if reduction == "none":
         return losses
     total = losses.sum()
@@ -156,50 +150,98 @@ def _cross_entropy(smoothing: float) -> TunedKernel:
     """The losses of rows. Their gradient is one more pass over the logits, so nothing of their size is kept."""
     scalars = {"smoothing": smoothing}
 
-    def fallback(logits: Any, targets: Any, slopes: Any, smoothing: float) -> Any:
-        losses = F.cross_entropy(logits.float(), targets, reduction="none", label_smoothing=smoothing,
-                                 ignore_index=_IGNORED)
-        return losses, None, None
+    def fallback(logits: Any, targets: Any, smoothing: float) -> Any:
+        return F.cross_entropy(logits.float(), targets, reduction="none", label_smoothing=smoothing, ignore_index=_IGNORED)
 
     def slopes_of_logits(logits: Any, targets: Any, slopes: Any, smoothing: float) -> Any:
         with torch.enable_grad():
             own = logits.detach().requires_grad_()
-            losses = fallback(own, targets, None, smoothing)[0]
-            return None, None, torch.autograd.grad(losses, own, slopes)[0]
+            return torch.autograd.grad(fallback(own, targets, smoothing), own, slopes)[0]
 
-    backward = _made("cross_entropy", TunedKernel("cross_entropy", slopes_of_logits, None, {"gradient": 1, "smoothing": 0}, scalars))
+    backward = _made("cross_entropy", TunedKernel("cross_entropy", slopes_of_logits, None, {"gradient": 1}, scalars, "dlogits"))
 
     def gradient(inputs: Any, outputs: Any, slopes: Any, scalars: Any) -> Any:
         logits, targets, _ = inputs
-        return backward(logits, targets, slopes[0].float().contiguous())[2], None, None
+        return backward(logits, targets, slopes[0].float().contiguous()), None, None
 
-    return _made("cross_entropy", TunedKernel("cross_entropy", fallback, gradient, {"gradient": 0, "smoothing": 0}, scalars))
+    return _made("cross_entropy", TunedKernel("cross_entropy", fallback, gradient, {"gradient": 0}, scalars, "loss"))
 
 
-def attention(q: Any, k: Any, v: Any, *, causal: bool = False, scale: Optional[float] = None) -> Any:
-    """torch.nn.functional.scaled_dot_product_attention without a mask or dropout.
+def attention(q: Any, k: Any, v: Any, *, causal: Union[bool, str] = False, scale: Optional[float] = None,
+              window: int = 0, softcap: float = 0.0, sinks: Optional[Any] = None, starts: Optional[Any] = None) -> Any:
+    """torch.nn.functional.scaled_dot_product_attention without a mask or dropout, and what models have beside it.
 
-    q      [batch, heads, seq, head_dim]
-    k, v   [batch, kv_heads, keys, head_dim]; each of their heads serves heads / kv_heads of q's
-    scale  of the scores before the softmax; by default head_dim ** -0.5
+    q        [batch, heads, seq, head_dim]
+    k, v     [batch, kv_heads, keys, head_dim]; each of their heads serves heads / kv_heads of q's
+    causal   True: row i sees the keys up to i. "lower_right": the last row sees all keys, the one before it all but one
+    scale    of the scores before the softmax; by default head_dim ** -0.5
+    window   the most keys that a causal row sees, its own and those before it; 0: all of them
+    softcap  scores are softcap * tanh(score / softcap); 0: they are not capped
+    sinks    [heads], f32: scores that take their part of the weights and have no value
+    starts   [sequences + 1], i32: where the sequences begin that are packed along seq, and their sum; batch is 1
+
+    Any strides that have the last axis in one piece.
     """
-    if q.dim() != 4 or k.shape[2] != q.shape[2]:  # the kernel has one length for both
-        return _scaled_attention(q, k, v, causal, scale)
-    return _attention(bool(causal), scale)(q, k, v)[0]
-
-
-def _scaled_attention(q: Any, k: Any, v: Any, causal: bool, scale: Optional[float]) -> Any:
-    grouped = {"enable_gqa": True} if q.shape[-3:-2] != k.shape[-3:-2] else {}
-    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, **grouped)
+    if causal not in (True, False, "lower_right"):
+        raise ValueError(f"causal={causal!r} is none of True, False and 'lower_right'")
+    if window < 0 or window and not causal:
+        raise ValueError(f"window={window} is no number of keys that a causal row sees")
+    # The kernel's causal mask ends at the last key, and PyTorch's begins at the first.
+    if q.dim() != 4 or causal and k.shape[-2] != q.shape[-2] and (causal is True or k.shape[-2] < q.shape[-2]):
+        return _plain_attention(q, k, v, sinks, starts, causal, scale, window, softcap)
+    kernel = _attention(causal, scale, window, softcap, sinks is not None)
+    return kernel(q, k, v, sinks) if starts is None else kernel(q, k, v, sinks, starts, sequences=starts.shape[0] - 1)
 
 
 @_once
-def _attention(causal: bool, scale: Optional[float]) -> TunedKernel:
-    def fallback(q: Any, k: Any, v: Any, scale: Optional[float] = scale) -> Any:
-        return _scaled_attention(q, k, v, causal, scale), None
+def _attention(causal: Union[bool, str], scale: Optional[float], window: int, softcap: float, has_sinks: bool) -> TunedKernel:
+    given_scale = scale
 
-    scalars = {} if scale is None else {"scale": scale}
-    return _made("attention", TunedKernel("attention", fallback, None, {"causal": int(causal)}, scalars))
+    def fallback(q: Any, k: Any, v: Any, sinks: Any = None, starts: Any = None, *, scale: Optional[float] = given_scale,
+                 cap: float = 0.0) -> Any:
+        return _plain_attention(q, k, v, sinks, starts, causal, scale, window, softcap)
+
+    scalars = {**({} if scale is None else {"scale": scale}), **({"cap": softcap} if softcap else {})}
+    modes = {"causal": int(bool(causal)), "window": window, "softcap": int(softcap != 0), "sinks": int(has_sinks)}
+    return _made("attention", TunedKernel("attention", fallback, None, modes, scalars, "out"))
+
+
+def _plain_attention(q: Any, k: Any, v: Any, sinks: Optional[Any], starts: Optional[Any], causal: Union[bool, str],
+                     scale: Optional[float], window: int, softcap: float) -> Any:
+    """Attention by PyTorch's operations."""
+    is_plain = not window and starts is None and (causal != "lower_right" or k.shape[-2] == q.shape[-2])
+    visible = None if is_plain else _visible(q, k, starts, causal, window)
+    if not softcap and sinks is None:
+        grouped = {"enable_gqa": True} if q.shape[-3:-2] != k.shape[-3:-2] else {}
+        return F.scaled_dot_product_attention(q, k, v, visible, is_causal=is_plain and bool(causal), scale=scale, **grouped)
+    if visible is None and causal:
+        visible = _visible(q, k, None, causal, 0)
+    each = q.shape[-3] // k.shape[-3]
+    scores = q.float() @ k.float().repeat_interleave(each, -3).mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    if visible is not None:
+        scores = scores.masked_fill(~visible, -torch.inf)
+    if sinks is not None:
+        column = sinks.float()[:, None, None].expand(*scores.shape[:-1], 1)
+        scores = torch.cat((scores, column), -1)
+    weights = scores.softmax(-1)[..., :k.shape[-2]]
+    return (weights @ v.float().repeat_interleave(each, -3)).to(q.dtype)
+
+
+def _visible(q: Any, k: Any, starts: Optional[Any], causal: Union[bool, str], window: int) -> Any:
+    """[seq, keys]: whether a row sees a key."""
+    rows = torch.arange(q.shape[-2], device=q.device)[:, None]
+    keys = torch.arange(k.shape[-2], device=q.device)[None]
+    visible = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device)
+    if starts is not None:
+        visible &= torch.bucketize(rows, starts, right=True) == torch.bucketize(keys, starts, right=True)
+    if causal:
+        last = rows + (k.shape[-2] - q.shape[-2] if causal == "lower_right" else 0)
+        visible &= keys <= last
+        if window:
+            visible &= keys > last - window
+    return visible
 
 
 def rope(q: Any, k: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> tuple[Any, Any]:
@@ -225,7 +267,7 @@ def _rope(interleaved: bool) -> TunedKernel:
     def fallback(q: Any, k: Any, cos: Any, sin: Any) -> Any:
         return turned(q, cos, sin), turned(k, cos, sin)
 
-    return _made("rope", TunedKernel("rope", fallback, None, {"interleaved": int(interleaved), "backward": 0}))
+    return _made("rope", TunedKernel("rope", fallback, None, {"interleaved": int(interleaved)}))
 
 
 def linear(x: Any, weight: Any, bias: Optional[Any] = None, activation: Optional[str] = None) -> Any:
@@ -241,10 +283,7 @@ def linear(x: Any, weight: Any, bias: Optional[Any] = None, activation: Optional
     if bias is None and activation is not None:  # an epilogue of the kernel's has a bias
         return _ACTIVATIONS[activation](linear(x, weight))
     rows = x.reshape(-1, x.shape[-1])
-    one = _unread(x, 1).float()
-    given = bias if bias is not None else weight.new_empty(weight.shape[0])
-    sizes = {"m": rows.shape[0], "n": weight.shape[0], "k": weight.shape[1]}
-    made = _linear(activation, bias is not None)(rows, weight, given, _unread(x), one, one, **sizes)
+    made = _linear(activation, bias is not None)(rows, weight, bias)
     return made.view(*x.shape[:-1], weight.shape[0])
 
 
@@ -252,20 +291,11 @@ def linear(x: Any, weight: Any, bias: Optional[Any] = None, activation: Optional
 def _linear(activation: Optional[str], has_bias: bool) -> TunedKernel:
     finish = _ACTIVATIONS[activation]
 
-    def fallback(a: Any, b: Any, bias: Any, residual: Any, a_scale: Any, b_scale: Any, alpha: float) -> Any:
-        return finish(F.linear(a, b, bias if has_bias else None))
+    def fallback(a: Any, b: Any, bias: Any = None, *, alpha: float) -> Any:
+        return finish(F.linear(a, b, bias))
 
     def product(name: str, own: Callable[[Any, Any], Any], **modes: int) -> Callable[[Any, Any], Any]:
-        kernel = _made("linear", TunedKernel("gemm", lambda a, b, *rest, alpha: own(a, b), None,
-                                             {"epilogue": 0, "fast_accum": 0, **modes}, {"alpha": 1.0}))
-
-        def multiply(a: Any, b: Any) -> Any:
-            one = _unread(a, 1).float()
-            k, m = a.shape if modes["transpose_a"] else a.shape[::-1]
-            n = b.shape[1]
-            return kernel(a, b, b.new_empty(n), _unread(a), one, one, m=m, n=n, k=k)
-
-        return multiply
+        return _made("linear", TunedKernel("gemm", lambda a, b, *, alpha: own(a, b), None, modes, {"alpha": 1.0}))
 
     times = product("x", lambda a, b: a @ b, transpose_a=0, transpose_b=0)
     turned_times = product("weight", lambda a, b: a.t() @ b, transpose_a=1, transpose_b=0)
@@ -280,8 +310,7 @@ def _linear(activation: Optional[str], has_bias: bool) -> TunedKernel:
         slope = slope.contiguous()
         return times(slope, weight), turned_times(slope, x), slope.sum(0) if has_bias else None, None, None, None
 
-    dims = {"epilogue": _EPILOGUES[activation] if has_bias else 0, "transpose_a": 0, "transpose_b": 1,
-            "fast_accum": 0}
+    dims = {"epilogue": _EPILOGUES[activation] if has_bias else 0, "transpose_a": 0, "transpose_b": 1}
     return _made("linear", TunedKernel("gemm", fallback, gradient, dims, {"alpha": 1.0}))
 
 
@@ -321,13 +350,12 @@ class AdamW(torch.optim.AdamW):  # type: ignore[misc]
         scalars = {
             "rate": group["lr"], "decay": group["weight_decay"], "beta1": beta1, "beta2": beta2, "epsilon": group["eps"],
             "correction1": 1 / (1 - beta1 ** count), "correction2": 1 / (1 - beta2 ** count)}
-        master = _unread(state["exp_avg"], 1)
         if all(one.is_contiguous() for one in arrays):
             p, g, m, v = [one.view(-1) for one in arrays]
-            _adamw()(p, master, g, m, v, scalars=scalars)
+            _adamw()(p, None, g, m, v, scalars=scalars)
         else:  # the kernel takes arrays in one piece
             p, g, m, v = arrays
-            _step(p, master, g, m, v, **scalars)
+            _step(p, None, g, m, v, **scalars)
 
 
 def _step(p: Any, master: Any, g: Any, m: Any, v: Any, rate: float, decay: float, beta1: float, beta2: float,
@@ -342,4 +370,4 @@ def _step(p: Any, master: Any, g: Any, m: Any, v: Any, rate: float, decay: float
 
 @_once
 def _adamw() -> TunedKernel:
-    return _made("AdamW", TunedKernel("adamw", _step, None, {"master": 0}))
+    return _made("AdamW", TunedKernel("adamw", _step, None, {}))
