@@ -114,7 +114,7 @@ extern "C" __global__ void attention_reference(const Element* q, const Element* 
     }
     for (int i = column; i < kReferenceKeys; i += kReferenceColumns) {
       const double score = tiles.score[row][i];
-      tiles.score[row][i] = score > kHidden ? exp(score - max) : 0.0;
+      tiles.score[row][i] = score == kHidden ? 0.0 : exp(score - max);
     }
     __syncthreads();
     for (int i = 0; i < kReferenceKeys; ++i) {
@@ -127,7 +127,7 @@ extern "C" __global__ void attention_reference(const Element* q, const Element* 
   }
   if (first_row + row >= seq) return;
   // A row that sees no key has zeros, and nothing to take a logarithm of.
-  const double factor = sum > 0.0 ? 1.0 / sum : 0.0;
+  const double factor = sum == 0.0 ? 0.0 : 1.0 / sum;
   const long long at = q_head + static_cast<long long>(first_row + row) * HEAD_DIM;
   for (int d = 0; d < kDimsEach; ++d) {
     out[at + column * kDimsEach + d] = static_cast<float>(o[d] * factor);

@@ -146,8 +146,10 @@ __device__ __forceinline__ Merged Merge(MaxOf max_of, SumOf sum_of, Each each) {
 __device__ __forceinline__ void Write(const Problem& problem, const Task& task,
                                       const Output& output, int row, int d, const Merged& merged,
                                       float o) {
-  const float inverse = merged.sum > 0.0f ? 1.0f / merged.sum : 0.0f;
-  const float lse = merged.sum > 0.0f ? merged.max + log2f(merged.sum) : kNone;
+  // The sum of no keys is 0, that of a row with NaN is NaN.
+  const bool is_empty = merged.sum == 0.0f;
+  const float inverse = is_empty ? 0.0f : 1.0f / merged.sum;
+  const float lse = is_empty ? kNone : merged.max + log2f(merged.sum);
   const long long at = RowOf(problem, task, row);
   if constexpr (kLeft > 1) {
     const long long rows = static_cast<long long>(problem.batch) * QUERIES * problem.heads;

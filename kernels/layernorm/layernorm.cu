@@ -103,7 +103,9 @@ __device__ __forceinline__ Moments MomentsOf(const Summed& share, const Row& row
   if (count == 0) return {};
   const float n = static_cast<float>(count);
   const float from_shift = differences / n;
-  return {{n, shift + from_shift, fmaxf(squares - differences * from_shift, 0.0f)}};
+  const float around_mean = squares - differences * from_shift;
+  // Rounding may leave less than 0. NaN stays NaN, which fmaxf would make 0.
+  return {{n, shift + from_shift, around_mean < 0 ? 0 : around_mean}};
 }
 
 // The weights and biases beside a thread's part of a row.
