@@ -17,7 +17,7 @@ struct alignas(8) PartElements {
 
 // Blocks of the first half of the grid make dK, those of the second dV.
 __device__ __forceinline__ void AddParts(const Problem& problem, const float* __restrict__ parts,
-                                         Element* __restrict__ dk, Element* __restrict__ dv) {
+                                         const View<Element>& dk, const View<Element>& dv) {
   const long long head_size = static_cast<long long>(problem.seq) * HEAD_DIM;
   const long long size = problem.batch * problem.kv_heads * head_size;
   const int half = gridDim.x / 2;
@@ -26,8 +26,9 @@ __device__ __forceinline__ void AddParts(const Problem& problem, const float* __
       static_cast<long long>(blockIdx.x - matrix * half) * blockDim.x + threadIdx.x;
   const long long step = static_cast<long long>(half) * blockDim.x * kAddEach;
   for (long long i = thread * kAddEach; i < size; i += step) {
-    const float* from =
-        parts + (matrix * size + i / head_size * head_size) * PARTS + i % head_size;
+    const int head = static_cast<int>(i / head_size);
+    const long long rest = i - head * head_size;
+    const float* from = parts + (matrix * size + head * head_size) * PARTS + rest;
     PartFloats sums = {};
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
@@ -38,6 +39,8 @@ __device__ __forceinline__ void AddParts(const Problem& problem, const float* __
     PartElements results;
 #pragma unroll
     for (int e = 0; e < kAddEach; ++e) results.at[e] = static_cast<Element>(sums.at[e]);
-    *reinterpret_cast<PartElements*>((matrix == 0 ? dk : dv) + i) = results;
+    const int row = static_cast<int>(rest / HEAD_DIM);
+    Element* to = (matrix == 0 ? dk : dv).Row(problem.kv_heads, head, row) + rest % HEAD_DIM;
+    *reinterpret_cast<PartElements*>(to) = results;
   }
 }

@@ -34,19 +34,20 @@ __device__ __forceinline__ unsigned ChunkOffset(int row, int chunk) {
 constexpr int kHeadChunks = HEAD_DIM / 8;
 constexpr int kSlopeChunks = BLOCK_M / 8;
 
-// Starts copying kCount rows of a head to shared memory; rows at `seq` and beyond become zero.
+// Starts copying kCount rows of a head to shared memory; rows at `end` and beyond become zero.
 template <int kCount>
-__device__ __forceinline__ void CopyRows(unsigned to, const Element* head, int first, int seq) {
+__device__ __forceinline__ void CopyRows(unsigned to, const Element* head, long long stride,
+                                         int first, int end) {
   constexpr int kStep = kThreads / kHeadChunks;  // rows that the block copies at a time
   static_assert(kThreads % kHeadChunks == 0 && kCount % kStep == 0, "whole rows, evenly");
   const int row = threadIdx.x / kHeadChunks;
   const int chunk = threadIdx.x % kHeadChunks;
-  const Element* from = head + static_cast<long long>(first + row) * HEAD_DIM + chunk * 8;
+  const Element* from = head + (first + row) * stride + chunk * 8;
 #pragma unroll
   for (int i = 0; i < kCount; i += kStep) {
-    const bool inside = first + row + i < seq;
-    CopyChunk(to + ChunkOffset<kHeadChunks>(row + i, chunk), inside ? from + i * HEAD_DIM : head,
-               inside);
+    const bool inside = first + row + i < end;
+    CopyChunk(to + ChunkOffset<kHeadChunks>(row + i, chunk), inside ? from + i * stride : head,
+              inside);
   }
 }
 
@@ -193,8 +194,8 @@ __device__ __forceinline__ void AddTile(const Problem& problem, int first, unsig
 }
 
 template <bool kKeys>
-__device__ __forceinline__ void Walk(const Problem& problem, const Element* const (&held)[2],
-                                     const Element* const (&streamed)[2], const float* facts,
+__device__ __forceinline__ void Walk(const Problem& problem, const View<const Element> (&held)[2],
+                                     const View<const Element> (&streamed)[2], const float* facts,
                                      const Gradients& gradients, float* dq_sums) {
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned held_at = SharedAddress(shared);
@@ -202,8 +203,9 @@ __device__ __forceinline__ void Walk(const Problem& problem, const Element* cons
   const unsigned slopes = stages + STAGES * kStageBytes;
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
   const Stream<kKeys> stream(problem, at);
+  const int held_heads = kKeys ? problem.kv_heads : problem.heads;
+  const int streamed_heads = kKeys ? problem.heads : problem.kv_heads;
   const int seq = problem.seq;
-  const long long size = static_cast<long long>(seq) * HEAD_DIM;
 
   WarpTile tile;
   tile.row = at.row + threadIdx.x / 32 * WARP_ROWS + threadIdx.x % 32 / 4;
@@ -218,14 +220,18 @@ __device__ __forceinline__ void Walk(const Problem& problem, const Element* cons
     if (i < stream.count) {
       const unsigned to = stages + i % STAGES * kStageBytes;
       const int head = stream.Head(i), row = stream.Row(i);
-      CopyRows<BLOCK_M>(to, streamed[0] + head * size, row, seq);
-      CopyRows<BLOCK_M>(to + kStreamBytes, streamed[1] + head * size, row, seq);
+      for (int matrix = 0; matrix < 2; ++matrix) {
+        CopyRows<BLOCK_M>(to + matrix * kStreamBytes, streamed[matrix].Row(streamed_heads, head, 0),
+                          streamed[matrix].strides.row, row, seq);
+      }
       if (kKeys) CopyFacts(to + 2 * kStreamBytes, facts + FactIndex(problem, head, row));
     }
     CopyCommit();
   };
-  CopyRows<BLOCK_N>(held_at, held[0] + at.head * size, at.row, seq);
-  CopyRows<BLOCK_N>(held_at + kHeldBytes, held[1] + at.head * size, at.row, seq);
+  for (int matrix = 0; matrix < 2; ++matrix) {
+    CopyRows<BLOCK_N>(held_at + matrix * kHeldBytes, held[matrix].Row(held_heads, at.head, 0),
+                      held[matrix].strides.row, at.row, seq);
+  }
   for (int i = 0; i < STAGES - 1; ++i) load(i);
   for (int i = 0; i < stream.count; ++i) {
     if (STAGES == 1) {
@@ -237,10 +243,10 @@ __device__ __forceinline__ void Walk(const Problem& problem, const Element* cons
     if (STAGES > 1) load(i + STAGES - 1);
     const int stage = i % STAGES * kStageBytes;
     unsigned ds[kStrips][kScores / 2];
-    AddTile<kKeys>(problem, stream.Row(i), held_at, stages + stage,
-                   reinterpret_cast<const float*>(shared + 2 * kHeldBytes + stage +
-                                                  2 * kStreamBytes),
-                   tile, ds);
+    AddTile<kKeys>(
+        problem, stream.Row(i), held_at, stages + stage,
+        reinterpret_cast<const float*>(shared + 2 * kHeldBytes + stage + 2 * kStreamBytes), tile,
+        ds);
     if (kKeys && !DQ_PASS) {
       ShareSlopes(ds, slopes);
       __syncthreads();

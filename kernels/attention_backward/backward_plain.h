@@ -28,7 +28,10 @@ __device__ __forceinline__ float Exp2(float x) {
   p = p * f + 2.4022651e-1f;
   p = p * f + 6.9314718e-1f;
   p = p * f + 1.0f;
-  union { float value; int bits; } n = {shifted}, result = {p};
+  union {
+    float value;
+    int bits;
+  } n = {shifted}, result = {p};
   result.bits += static_cast<int>(static_cast<unsigned>(n.bits) << 23);
   return result.value;
 }
@@ -42,12 +45,11 @@ struct StreamTile {
   float rows[BLOCK_M][HEAD_DIM];
 };
 
-__device__ __forceinline__ void LoadTile(StreamTile& tile, const Element* head, int first,
-                                         int seq) {
+__device__ __forceinline__ void LoadTile(StreamTile& tile, const Element* head, long long stride,
+                                         int first, int end) {
   for (int i = threadIdx.x; i < BLOCK_M * HEAD_DIM; i += kThreads) {
     const int row = first + i / HEAD_DIM;
-    const long long at = static_cast<long long>(row) * HEAD_DIM + i % HEAD_DIM;
-    const float value = row < seq ? static_cast<float>(head[at]) : 0.0f;
+    const float value = row < end ? static_cast<float>(head[row * stride + i % HEAD_DIM]) : 0.0f;
     tile.rows[i / HEAD_DIM][i % HEAD_DIM] = value;
     tile.across[i % HEAD_DIM][i / HEAD_DIM] = value;
   }
@@ -121,30 +123,36 @@ __device__ __forceinline__ void Weigh(float (&s)[BLOCK_M], float (&t)[BLOCK_M], 
 }
 
 template <bool kKeys>
-__device__ __forceinline__ void Walk(const Problem& problem, const Element* const (&held)[2],
-                                     const Element* const (&streamed)[2], const float* facts,
+__device__ __forceinline__ void Walk(const Problem& problem, const View<const Element> (&held)[2],
+                                     const View<const Element> (&streamed)[2], const float* facts,
                                      const Gradients& gradients) {
   __shared__ StreamTile tiles[2];
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
   const Stream<kKeys> stream(problem, at);
+  const int held_heads = kKeys ? problem.kv_heads : problem.heads;
+  const int streamed_heads = kKeys ? problem.heads : problem.kv_heads;
   const int seq = problem.seq;
   const int lane = threadIdx.x % kLanes;
   const int first_row = at.row + threadIdx.x / kLanes * kRows;
-  const long long size = static_cast<long long>(seq) * HEAD_DIM;
-  const long long held_at = at.head * size + static_cast<long long>(first_row) * HEAD_DIM + lane;
   PlainRows rows = {};
 #pragma unroll
-  for (int i = 0; i < 2 * kRows * kSlice; ++i) {
-    const int r = i / kSlice % kRows;
+  for (int i = 0; i < 2 * kRows; ++i) {
+    const int matrix = i / kRows, r = i % kRows;
     if (first_row + r >= seq) continue;
-    rows.held[i / kSlice / kRows][r][i % kSlice] = static_cast<float>(
-        held[i / kSlice / kRows][held_at + r * HEAD_DIM + i % kSlice * kLanes]);
+    const Element* from = held[matrix].Row(held_heads, at.head, first_row + r) + lane;
+#pragma unroll
+    for (int d = 0; d < kSlice; ++d) {
+      rows.held[matrix][r][d] = static_cast<float>(from[d * kLanes]);
+    }
   }
   for (int i = 0; i < stream.count; ++i) {
     const int row = stream.Row(i);
     __syncthreads();
-    LoadTile(tiles[0], streamed[0] + stream.Head(i) * size, row, seq);
-    LoadTile(tiles[1], streamed[1] + stream.Head(i) * size, row, seq);
+    for (int matrix = 0; matrix < 2; ++matrix) {
+      const View<const Element>& from = streamed[matrix];
+      LoadTile(tiles[matrix], from.Row(streamed_heads, stream.Head(i), 0), from.strides.row, row,
+               seq);
+    }
     __syncthreads();
     float s[kRows][BLOCK_M], t[kRows][BLOCK_M];
     Multiply(rows.held[0], lane, tiles[0], s);
@@ -164,17 +172,19 @@ __device__ __forceinline__ void Walk(const Problem& problem, const Element* cons
   }
 #pragma unroll
   for (int i = 0; i < kRows * kSlice; ++i) {
-    const int r = i / kSlice;
-    if (first_row + r >= seq) continue;
-    const float slope = rows.slopes[r][i % kSlice] * problem.scale;
-    const float weight = rows.weights[r][i % kSlice];
-    const long long to = held_at - at.head * size + r * HEAD_DIM + i % kSlice * kLanes;
+    const int row = first_row + i / kSlice;
+    if (row >= seq) continue;
+    const float slope = rows.slopes[i / kSlice][i % kSlice] * problem.scale;
+    const float weight = rows.weights[i / kSlice][i % kSlice];
+    const int column = lane + i % kSlice * kLanes;
     if (kKeys && PARTS > 1) {
-      gradients.parts[PartIndex(problem, at, 0) + to] = slope;
-      gradients.parts[PartIndex(problem, at, 1) + to] = weight;
+      float* part = gradients.parts + static_cast<long long>(row) * HEAD_DIM + column;
+      part[PartIndex(problem, at, 0)] = slope;
+      part[PartIndex(problem, at, 1)] = weight;
       continue;
     }
-    gradients.slopes[at.head * size + to] = static_cast<Element>(slope);
-    if (kKeys) gradients.weights[at.head * size + to] = static_cast<Element>(weight);
+    gradients.slopes.Row(held_heads, at.head, row)[column] = static_cast<Element>(slope);
+    if (!kKeys) continue;
+    gradients.weights.Row(held_heads, at.head, row)[column] = static_cast<Element>(weight);
   }
 }

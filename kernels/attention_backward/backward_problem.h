@@ -13,7 +13,8 @@ using Element = DTYPE;
 constexpr float kLog2E = 1.44269504088896341f;
 
 // Q, O and their gradients are [batch, heads, seq, HEAD_DIM], K, V and theirs
-// [batch, kv_heads, seq, HEAD_DIM], LSE is [batch, heads, seq].
+// [batch, kv_heads, seq, HEAD_DIM], LSE is [batch, heads, seq]. A head is counted from the first of
+// all batches.
 struct Problem {
   int batch;
   int heads;
@@ -30,12 +31,30 @@ struct Problem {
   }
 };
 
+// The way from one batch, head and row to the next, in elements.
+struct Strides {
+  long long batch;
+  long long head;
+  long long row;
+};
+
+// An array whose batches have `heads` heads each.
+template <typename T>
+struct View {
+  T* data;
+  Strides strides;
+
+  __device__ __forceinline__ T* Row(int heads, int head, int row) const {
+    return data + head / heads * strides.batch + head % heads * strides.head + row * strides.row;
+  }
+};
+
 // The places of the gradients of held rows: dK and dV, parts of these that a later step adds,
 // or dQ.
 struct Gradients {
-  Element* slopes;   // dK or dQ
-  Element* weights;  // dV
-  float* parts;      // [2, batch, kv_heads, PARTS, seq, HEAD_DIM]
+  View<Element> slopes;   // dK or dQ
+  View<Element> weights;  // dV
+  float* parts;           // [2, batch, kv_heads, PARTS, seq, HEAD_DIM]
 };
 
 // The facts that the first step leaves of each row of Q: its log-sum-exp in units of log2 and the
@@ -92,8 +111,8 @@ struct Stream {
     int end = problem.seq;
     if (CAUSAL && !kKeys && held.row + kHeld < end) end = held.row + kHeld;
     const int heads = problem.Group() / PARTS;
-    first_head = kKeys ? problem.FirstHeadOf(held.head) + held.part * heads
-                       : problem.KvHeadOf(held.head);
+    first_head =
+        kKeys ? problem.FirstHeadOf(held.head) + held.part * heads : problem.KvHeadOf(held.head);
     first_block = CAUSAL && kKeys ? held.row / BLOCK_M : 0;
     blocks = (end + BLOCK_M - 1) / BLOCK_M - first_block;
     count = kKeys ? blocks * heads : blocks;

@@ -18,7 +18,7 @@ constexpr int kStrips = BLOCK_M / 64;  // of streamed rows, 64 each
 constexpr int kStreamBytes = kStrips * kBoxBytes;
 constexpr int kFactBytes = BLOCK_M * 8;
 constexpr int kSlopeBytes = DS_BUFFERS * BLOCK_M * BLOCK_N * 2;
-constexpr int kBulkBytes = 4096;  // of a warp: 16 rows of 64 sums
+constexpr int kBulkBytes = 4096;      // of a warp: 16 rows of 64 sums
 constexpr int kScores = BLOCK_M / 2;  // registers a thread
 constexpr int kSums = HEAD_DIM / 2;
 
@@ -84,13 +84,16 @@ template <bool kKeys>
 __device__ void Produce(const Problem& problem, const Arena& arena, const Held& at,
                         const CUtensorMap* const (&held)[2],
                         const CUtensorMap* const (&streamed)[2], const float* facts) {
+  const int held_heads = kKeys ? problem.kv_heads : problem.heads;
+  const int batch = at.head / held_heads;
   BarrierExpect(arena.HeldFull(), 2 * kGroups * kBoxBytes);
   for (int i = 0; i < 2 * kGroups; ++i) {
     const int matrix = i / kGroups, group = i % kGroups;
-    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), 0,
-            at.row + group * 64, 0, at.head);
+    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), 0, at.row + group * 64, 0,
+            at.head - batch * held_heads, batch);
   }
   const Stream<kKeys> stream(problem, at);
+  const int first_head = batch * (kKeys ? problem.heads : problem.kv_heads);  // of the batch
   Cursor stage;
   for (int i = 0; i < stream.count; ++i) {
     const int head = stream.Head(i), row = stream.Row(i);
@@ -99,8 +102,8 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
     BarrierExpect(full, 2 * kStreamBytes + (kKeys ? kFactBytes : 0));
     for (int matrix = 0; matrix < 2; ++matrix) {
       for (int strip = 0; strip < kStrips; ++strip) {
-        LoadBox(arena.Streamed(stage.slot, matrix) + strip * kBoxBytes, streamed[matrix], full,
-                0, row + strip * 64, 0, head);
+        LoadBox(arena.Streamed(stage.slot, matrix) + strip * kBoxBytes, streamed[matrix], full, 0,
+                row + strip * 64, 0, head - first_head, batch);
       }
     }
     if (kKeys) {
@@ -129,7 +132,7 @@ struct Group {
 #pragma unroll
     for (int d = 0; d < HEAD_DIM; d += 16) {
       SharedMma(s, held + (d / 64 * kSlabBytes + d % 64 * 2) / 16,
-                         streamed + (d / 64 * (BLOCK_M * 128) + d % 64 * 2) / 16, d != 0);
+                streamed + (d / 64 * (BLOCK_M * 128) + d % 64 * 2) / 16, d != 0);
     }
     MmaCommit();
   }
@@ -157,9 +160,9 @@ struct Group {
 #pragma unroll
     for (int i = 0; i < kScores / 8; ++i) {
       const int chunk = i % 4 * 2 + lane / 16;
-      StoreMatrices(arena.Slopes(buffer) + i / 4 * kSlopeStripBytes + row * 128 +
-                        (chunk ^ row % 8) * 16,
-                    ds + i * 4);
+      StoreMatrices(
+          arena.Slopes(buffer) + i / 4 * kSlopeStripBytes + row * 128 + (chunk ^ row % 8) * 16,
+          ds + i * 4);
     }
     AsyncFence();
     NamedSync(kSlopesWritten, kGroups * 128);
@@ -174,15 +177,14 @@ struct Group {
 
   // Starts the group's piece of dS K.
   __device__ __forceinline__ void StartQueries(float (&dq)[32], int buffer) const {
-    const unsigned long long ds =
-        Descriptor(arena.Slopes(buffer) + Strip() * kSlopeStripBytes, 16);
+    const unsigned long long ds = Descriptor(arena.Slopes(buffer) + Strip() * kSlopeStripBytes, 16);
     const unsigned long long keys = Descriptor(arena.Held(0, 0) + Slab() * kSlabBytes, 16);
     Pin(dq);
     MmaFence();
 #pragma unroll
     for (int n = 0; n < BLOCK_N; n += 16) {
-      SharedMma<true, true>(dq, ds + n * 128 / 16,
-                            keys + (n / 64 * kBoxBytes + n % 64 * 128) / 16, n != 0);
+      SharedMma<true, true>(dq, ds + n * 128 / 16, keys + (n / 64 * kBoxBytes + n % 64 * 128) / 16,
+                            n != 0);
     }
     MmaCommit();
   }
@@ -269,8 +271,8 @@ __device__ __forceinline__ void FinishTile(const Problem& problem, const Group& 
 // twice.
 template <bool kKeys>
 __device__ void Consume(const Problem& problem, const Arena& arena, const unsigned char* shared,
-                        const Held& at, int index, const float* facts,
-                        const Gradients& gradients, float* dq_sums) {
+                        const Held& at, int index, const float* facts, const Gradients& gradients,
+                        float* dq_sums) {
   Group group{arena, index};
   const Stream<kKeys> stream(problem, at);
   const int row = at.row + index * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -320,7 +322,7 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const unsign
     if (i + 1 < stream.count) next.Advance();
     // dQ takes the registers of the slopes.
     FinishTile<kKeys>(problem, group, i, stream.Head(i), first, ds, next, sums, p,
-                      reinterpret_cast<float (&)[32]>(t), dq_sums);
+                      reinterpret_cast<float(&)[32]>(t), dq_sums);
     MmaWait<0>();
     if (OVERLAP) Pin(p);
     Pin(sums.slopes);

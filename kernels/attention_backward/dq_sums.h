@@ -32,9 +32,8 @@ __device__ __forceinline__ void AddFragment(float* fragment, const float* sums) 
 }
 
 // Each warp rounds 16 rows and 32 columns at a time.
-__device__ __forceinline__ void RoundSums(const Problem& problem,
-                                          const float* __restrict__ dq_sums,
-                                          Element* __restrict__ dq) {
+__device__ __forceinline__ void RoundSums(const Problem& problem, const float* __restrict__ dq_sums,
+                                          View<Element> dq) {
   constexpr int kParts = HEAD_DIM / 32;
   const int strips = (problem.seq + 15) / 16;
   const long long index =
@@ -48,5 +47,6 @@ __device__ __forceinline__ void RoundSums(const Problem& problem,
   float sums[16];
 #pragma unroll
   for (int i = 0; i < 16; ++i) sums[i] = from[i / 4 * kFragment + SumIndex(i % 4)];
-  StoreRows(problem, head, row + threadIdx.x % 32 / 4, problem.scale, sums, dq + column);
+  dq.data += column;
+  StoreRows(problem, problem.heads, head, row + threadIdx.x % 32 / 4, problem.scale, sums, dq);
 }

@@ -120,12 +120,12 @@ __device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[
 
 // Writes rows `row` and `row + 8` of a head times `scale`, 16 bytes a lane at a time.
 template <int kCount>
-__device__ __forceinline__ void StoreRows(const Problem& problem, int head, int row, float scale,
-                                          const float (&sums)[kCount], Element* __restrict__ to) {
+__device__ __forceinline__ void StoreRows(const Problem& problem, int heads, int head, int row,
+                                          float scale, const float (&sums)[kCount],
+                                          const View<Element>& to) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const long long at = static_cast<long long>(head) * problem.seq + row + r * 8;
-    uint4* line = reinterpret_cast<uint4*>(to + at * HEAD_DIM) + threadIdx.x % 4;
+    uint4* line = reinterpret_cast<uint4*>(to.Row(heads, head, row + r * 8)) + threadIdx.x % 4;
 #pragma unroll
     for (int i = 0; i < kCount / 16; ++i) {
       unsigned w[4];
@@ -166,6 +166,7 @@ __device__ __forceinline__ void StoreHeld(const Problem& problem, const Held& at
     StorePart(problem, row, 1.0f, weights, to.parts + PartIndex(problem, at, 1));
     return;
   }
-  StoreRows(problem, at.head, row, problem.scale, slopes, to.slopes);
-  if (kKeys) StoreRows(problem, at.head, row, 1.0f, weights, to.weights);
+  const int heads = kKeys ? problem.kv_heads : problem.heads;
+  StoreRows(problem, heads, at.head, row, problem.scale, slopes, to.slopes);
+  if (kKeys) StoreRows(problem, heads, at.head, row, 1.0f, weights, to.weights);
 }

@@ -13,8 +13,8 @@ struct alignas(16) Vector {
 };
 
 // ROW_LANES neighbouring threads share a row. `index` counts rows with the padding of each head.
-__device__ __forceinline__ void StoreFacts(const Problem& problem, const Element* __restrict__ out,
-                                           const Element* __restrict__ dout,
+__device__ __forceinline__ void StoreFacts(const Problem& problem, const View<const Element>& out,
+                                           const View<const Element>& dout,
                                            const float* __restrict__ lse,
                                            float* __restrict__ facts) {
   const int thread = threadIdx.x % ROW_LANES;
@@ -26,9 +26,8 @@ __device__ __forceinline__ void StoreFacts(const Problem& problem, const Element
   const bool inside = head < problem.batch * problem.heads && row < problem.seq;
   float sum = 0.0f;
   if (inside) {
-    const long long at = (static_cast<long long>(head) * problem.seq + row) * HEAD_DIM;
-    const Vector* o = reinterpret_cast<const Vector*>(out + at);
-    const Vector* d = reinterpret_cast<const Vector*>(dout + at);
+    const auto* o = reinterpret_cast<const Vector*>(out.Row(problem.heads, head, row));
+    const auto* d = reinterpret_cast<const Vector*>(dout.Row(problem.heads, head, row));
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / kVector / ROW_LANES; ++i) {
       const Vector a = o[i * ROW_LANES + thread];

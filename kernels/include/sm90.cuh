@@ -172,6 +172,16 @@ __device__ __forceinline__ void LoadBox(unsigned to, const CUtensorMap* map, uns
       : "memory");
 }
 
+// Copies a box of a map of five axes.
+__device__ __forceinline__ void LoadBox(unsigned to, const CUtensorMap* map, unsigned barrier,
+                                        int x, int y, int z, int w, int v) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
+      : "memory");
+}
+
 // Copies a box to the same place in each block of `mask`, where it counts at that block's barrier.
 __device__ __forceinline__ void LoadBoxForAll(unsigned to, const CUtensorMap* map, unsigned barrier,
                                               int x, int y, unsigned short mask) {

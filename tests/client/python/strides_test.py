@@ -212,5 +212,32 @@ class Catalogue(KernelTest):
         self.assertIn("x has a stride of 160 bytes along axis 0, which is no multiple of 64", softmax.notes[0])
 
 
+@unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+class Attention(KernelTest):
+    SIZES = {"batch": 2, "heads": 4, "kv_heads": 2, "seq": 40, "head_dim": 64}
+
+    @classmethod
+    def prepare(cls):
+        cls.sweep_kernel("attention_backward", "--dtype", "f16", **cls.SIZES)
+
+    def test_gradients_of_views_are_those_of_copies(self):
+        import numpy
+
+        drawn = numpy.random.default_rng(1)
+
+        def array(heads):
+            return drawn.normal(0, 0.5, (2, 40, heads, 64)).astype("f2").transpose(0, 2, 1, 3)
+
+        q, k, v, out, dout = (array(heads) for heads in (4, 2, 2, 4, 4))
+        lse = drawn.uniform(5, 6, (2, 4, 40)).astype("f4")
+        gradients = tunectl.kernel("attention_backward", fallback=None, causal=0, deterministic=0)
+        made = gradients(q, k, v, out, dout, lse)
+        want = gradients(*(numpy.ascontiguousarray(one) for one in (q, k, v, out, dout)), lse)
+        for view, copy, like in zip(made, want, (q, k, v)):
+            numpy.testing.assert_array_equal(view, copy)
+            self.assertEqual((view.strides, copy.flags.c_contiguous), (like.strides, True))
+        self.assertEqual(gradients.notes, ())
+
+
 if __name__ == "__main__":
     unittest.main()
