@@ -18,7 +18,7 @@ struct alignas(8) PartElements {
 // Blocks of the first half of the grid make dK, those of the second dV.
 __device__ __forceinline__ void AddParts(const Problem& problem, const float* __restrict__ parts,
                                          const View<Element>& dk, const View<Element>& dv) {
-  const long long head_size = static_cast<long long>(problem.seq) * HEAD_DIM;
+  const long long head_size = static_cast<long long>(problem.keys) * HEAD_DIM;
   const long long size = problem.batch * problem.kv_heads * head_size;
   const int half = gridDim.x / 2;
   const int matrix = blockIdx.x < half ? 0 : 1;

@@ -35,12 +35,16 @@
     name, { name##_batch_stride, name##_head_stride, name##_row_stride } \
   }
 
+#define PROBLEM \
+  { batch, heads, kv_heads, seq, OTHER_KEYS ? keys : seq, window, scale }
+
 // Step 1: what the other steps need to know of each row of Q.
 extern "C" __global__ void __launch_bounds__(kFactThreads)
     row_facts(const Element* __restrict__ out, const Element* __restrict__ dout,
               const float* __restrict__ lse, float* __restrict__ facts, int batch, int heads,
-              int kv_heads, int seq, float scale, STRIDES(out), STRIDES(dout)) {
-  StoreFacts({batch, heads, kv_heads, seq, scale}, STRIDED(out), STRIDED(dout), lse, facts);
+              int kv_heads, int seq, int keys, int window, float scale, STRIDES(out),
+              STRIDES(dout)) {
+  StoreFacts(PROBLEM, STRIDED(out), STRIDED(dout), lse, facts);
 }
 
 // Step 2: dK and dV, or parts of them, and, but for DQ_PASS, the sums of dQ.
@@ -49,9 +53,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
           const Element* __restrict__ v, const Element* __restrict__ dout,
           const float* __restrict__ facts, Element* __restrict__ dk, Element* __restrict__ dv,
           float* __restrict__ dq_sums, float* __restrict__ parts, int batch, int heads,
-          int kv_heads, int seq, float scale, STRIDES(q), STRIDES(k), STRIDES(v), STRIDES(dout),
-          STRIDES(dk), STRIDES(dv) TENSOR_MAPS) {
-  const Problem problem = {batch, heads, kv_heads, seq, scale};
+          int kv_heads, int seq, int keys, int window, float scale, STRIDES(q), STRIDES(k),
+          STRIDES(v), STRIDES(dout), STRIDES(dk), STRIDES(dv) TENSOR_MAPS) {
+  const Problem problem = PROBLEM;
   const Gradients gradients = {STRIDED(dk), STRIDED(dv), parts};
 #if PATH_WGMMA
   Walk<true>(problem, {&k_map, &v_map}, {&q_map, &dout_map}, facts, gradients, dq_sums);
@@ -70,9 +74,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     dq_pass(const Element* __restrict__ q, const Element* __restrict__ k,
             const Element* __restrict__ v, const Element* __restrict__ dout,
             const float* __restrict__ facts, Element* __restrict__ dq, int batch, int heads,
-            int kv_heads, int seq, float scale, STRIDES(q), STRIDES(k), STRIDES(v), STRIDES(dout),
-            STRIDES(dq) TENSOR_MAPS) {
-  const Problem problem = {batch, heads, kv_heads, seq, scale};
+            int kv_heads, int seq, int keys, int window, float scale, STRIDES(q), STRIDES(k),
+            STRIDES(v), STRIDES(dout), STRIDES(dq) TENSOR_MAPS) {
+  const Problem problem = PROBLEM;
   const Gradients gradients = {STRIDED(dq), {}, nullptr};
 #if PATH_WGMMA
   Walk<false>(problem, {&q_map, &dout_map}, {&k_map, &v_map}, facts, gradients, nullptr);
@@ -89,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 // Step 3: dQ from its sums.
 extern "C" __global__ void __launch_bounds__(kRoundThreads)
     round_dq(const float* __restrict__ dq_sums, Element* __restrict__ dq, int batch, int heads,
-             int kv_heads, int seq, float scale, STRIDES(dq)) {
-  RoundSums({batch, heads, kv_heads, seq, scale}, dq_sums, STRIDED(dq));
+             int kv_heads, int seq, int keys, int window, float scale, STRIDES(dq)) {
+  RoundSums(PROBLEM, dq_sums, STRIDED(dq));
 }
 
 #endif
@@ -100,8 +104,9 @@ extern "C" __global__ void __launch_bounds__(kRoundThreads)
 // Step 4: dK and dV from their parts.
 extern "C" __global__ void __launch_bounds__(kAddThreads)
     add_parts(const float* __restrict__ parts, Element* __restrict__ dk, Element* __restrict__ dv,
-              int batch, int heads, int kv_heads, int seq, float scale, STRIDES(dk), STRIDES(dv)) {
-  AddParts({batch, heads, kv_heads, seq, scale}, parts, STRIDED(dk), STRIDED(dv));
+              int batch, int heads, int kv_heads, int seq, int keys, int window, float scale,
+              STRIDES(dk), STRIDES(dv)) {
+  AddParts(PROBLEM, parts, STRIDED(dk), STRIDED(dv));
 }
 
 #endif

@@ -172,11 +172,7 @@ __device__ __forceinline__ void AddTile(const Problem& problem, int first, unsig
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
     const int row = tile.row + strip * 16;
-    if (NeedsMask<kKeys, 16>(problem, row - threadIdx.x % 32 / 4, first)) {
-      int bound[2];
-      Bounds<kKeys>(problem, row, first, bound);
-      Mask<kKeys>(p[strip], bound);
-    }
+    MaskTile<kKeys, 16>(problem, row - threadIdx.x % 32 / 4, first, p[strip]);
     Weigh<kKeys>(p[strip], problem.scale * kLog2E, facts, tile.facts[strip]);
   }
   if (kKeys) {
@@ -203,9 +199,7 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
   const unsigned slopes = stages + STAGES * kStageBytes;
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
   const Stream<kKeys> stream(problem, at);
-  const int held_heads = kKeys ? problem.kv_heads : problem.heads;
-  const int streamed_heads = kKeys ? problem.heads : problem.kv_heads;
-  const int seq = problem.seq;
+  const Sides<kKeys> sides(problem);
 
   WarpTile tile;
   tile.row = at.row + threadIdx.x / 32 * WARP_ROWS + threadIdx.x % 32 / 4;
@@ -221,16 +215,18 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
       const unsigned to = stages + i % STAGES * kStageBytes;
       const int head = stream.Head(i), row = stream.Row(i);
       for (int matrix = 0; matrix < 2; ++matrix) {
-        CopyRows<BLOCK_M>(to + matrix * kStreamBytes, streamed[matrix].Row(streamed_heads, head, 0),
-                          streamed[matrix].strides.row, row, seq);
+        const View<const Element>& from = streamed[matrix];
+        CopyRows<BLOCK_M>(to + matrix * kStreamBytes, from.Row(sides.streamed_heads, head, 0),
+                          from.strides.row, row, sides.streamed_rows);
       }
       if (kKeys) CopyFacts(to + 2 * kStreamBytes, facts + FactIndex(problem, head, row));
     }
     CopyCommit();
   };
   for (int matrix = 0; matrix < 2; ++matrix) {
-    CopyRows<BLOCK_N>(held_at + matrix * kHeldBytes, held[matrix].Row(held_heads, at.head, 0),
-                      held[matrix].strides.row, at.row, seq);
+    const View<const Element>& from = held[matrix];
+    CopyRows<BLOCK_N>(held_at + matrix * kHeldBytes, from.Row(sides.held_heads, at.head, 0),
+                      from.strides.row, at.row, sides.held_rows);
   }
   for (int i = 0; i < STAGES - 1; ++i) load(i);
   for (int i = 0; i < stream.count; ++i) {

@@ -129,17 +129,15 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
   __shared__ StreamTile tiles[2];
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
   const Stream<kKeys> stream(problem, at);
-  const int held_heads = kKeys ? problem.kv_heads : problem.heads;
-  const int streamed_heads = kKeys ? problem.heads : problem.kv_heads;
-  const int seq = problem.seq;
+  const Sides<kKeys> sides(problem);
   const int lane = threadIdx.x % kLanes;
   const int first_row = at.row + threadIdx.x / kLanes * kRows;
   PlainRows rows = {};
 #pragma unroll
   for (int i = 0; i < 2 * kRows; ++i) {
     const int matrix = i / kRows, r = i % kRows;
-    if (first_row + r >= seq) continue;
-    const Element* from = held[matrix].Row(held_heads, at.head, first_row + r) + lane;
+    if (first_row + r >= sides.held_rows) continue;
+    const Element* from = held[matrix].Row(sides.held_heads, at.head, first_row + r) + lane;
 #pragma unroll
     for (int d = 0; d < kSlice; ++d) {
       rows.held[matrix][r][d] = static_cast<float>(from[d * kLanes]);
@@ -150,8 +148,8 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
     __syncthreads();
     for (int matrix = 0; matrix < 2; ++matrix) {
       const View<const Element>& from = streamed[matrix];
-      LoadTile(tiles[matrix], from.Row(streamed_heads, stream.Head(i), 0), from.strides.row, row,
-               seq);
+      LoadTile(tiles[matrix], from.Row(sides.streamed_heads, stream.Head(i), 0), from.strides.row,
+               row, sides.streamed_rows);
     }
     __syncthreads();
     float s[kRows][BLOCK_M], t[kRows][BLOCK_M];
@@ -161,8 +159,8 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
     for (int r = 0; r < kRows; ++r) {
       const int own = first_row + r;
       const int fact_row = kKeys ? row : own;
-      const int begin = CAUSAL && kKeys ? own - row : 0;
-      const int end = kKeys ? (own < seq ? seq : 0) - row : KeyEnd(problem, own) - row;
+      const Range seen = SeenBy<kKeys>(problem, own);
+      const int begin = seen.begin - row, end = (own < sides.held_rows ? seen.end : 0) - row;
       Weigh(s[r], t[r], problem.scale * kLog2E,
             facts + FactIndex(problem, kKeys ? stream.Head(i) : at.head, fact_row), kKeys, begin,
             end);
@@ -173,7 +171,7 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
 #pragma unroll
   for (int i = 0; i < kRows * kSlice; ++i) {
     const int row = first_row + i / kSlice;
-    if (row >= seq) continue;
+    if (row >= sides.held_rows) continue;
     const float slope = rows.slopes[i / kSlice][i % kSlice] * problem.scale;
     const float weight = rows.weights[i / kSlice][i % kSlice];
     const int column = lane + i % kSlice * kLanes;
@@ -183,8 +181,8 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
       part[PartIndex(problem, at, 1)] = weight;
       continue;
     }
-    gradients.slopes.Row(held_heads, at.head, row)[column] = static_cast<Element>(slope);
+    gradients.slopes.Row(sides.held_heads, at.head, row)[column] = static_cast<Element>(slope);
     if (!kKeys) continue;
-    gradients.weights.Row(held_heads, at.head, row)[column] = static_cast<Element>(weight);
+    gradients.weights.Row(sides.held_heads, at.head, row)[column] = static_cast<Element>(weight);
   }
 }

@@ -11,15 +11,18 @@
 using Element = DTYPE;
 
 constexpr float kLog2E = 1.44269504088896341f;
+constexpr bool kIsShifted = CAUSAL && OTHER_KEYS;
 
 // Q, O and their gradients are [batch, heads, seq, HEAD_DIM], K, V and theirs
-// [batch, kv_heads, seq, HEAD_DIM], LSE is [batch, heads, seq]. A head is counted from the first of
-// all batches.
+// [batch, kv_heads, keys, HEAD_DIM], LSE is [batch, heads, seq]. A head is counted from the first
+// of all batches.
 struct Problem {
   int batch;
   int heads;
   int kv_heads;
   int seq;
+  int keys;     // seq without OTHER_KEYS, where both in registers would be one too many
+  int window;   // WINDOWED: the most keys that a row of Q sees
   float scale;  // of the scores, before the softmax
 
   __device__ int Group() const { return heads / kv_heads; }
@@ -29,6 +32,46 @@ struct Problem {
   __device__ int FirstHeadOf(int kv_head) const {
     return kv_head / kv_heads * heads + kv_head % kv_heads * Group();
   }
+  // Row 0 of Q sees 1 + Shift() keys under the causal mask.
+  __device__ int Shift() const { return kIsShifted ? keys - seq : 0; }
+};
+
+// Rows [begin, end), of which begin may be negative and end may be before it or negative.
+struct Range {
+  int begin;
+  int end;
+};
+
+// The keys that a row of Q sees.
+__device__ __forceinline__ Range KeysOf(const Problem& problem, int row) {
+  const int end = row + 1 + problem.Shift();
+  return {WINDOWED ? end - problem.window : 0, CAUSAL && end < problem.keys ? end : problem.keys};
+}
+
+// The rows of Q that see a key.
+__device__ __forceinline__ Range QueriesOf(const Problem& problem, int key) {
+  const int begin = key - problem.Shift();
+  const bool leaves = WINDOWED && begin + problem.window < problem.seq;
+  return {CAUSAL ? begin : 0, leaves ? begin + problem.window : problem.seq};
+}
+
+// The streamed rows that a held row has to do with, a key (kKeys) or a row of Q.
+template <bool kKeys>
+__device__ __forceinline__ Range SeenBy(const Problem& problem, int row) {
+  return kKeys ? QueriesOf(problem, row) : KeysOf(problem, row);
+}
+
+// The sizes of a block's pairs of matrices.
+template <bool kKeys>
+struct Sides {
+  int held_heads, held_rows;
+  int streamed_heads, streamed_rows;
+
+  __device__ __forceinline__ explicit Sides(const Problem& problem)
+      : held_heads(kKeys ? problem.kv_heads : problem.heads),
+        held_rows(kKeys ? problem.keys : problem.seq),
+        streamed_heads(kKeys ? problem.heads : problem.kv_heads),
+        streamed_rows(kKeys ? problem.seq : problem.keys) {}
 };
 
 // The way from one batch, head and row to the next, in elements.
@@ -54,7 +97,7 @@ struct View {
 struct Gradients {
   View<Element> slopes;   // dK or dQ
   View<Element> weights;  // dV
-  float* parts;           // [2, batch, kv_heads, PARTS, seq, HEAD_DIM]
+  float* parts;           // [2, batch, kv_heads, PARTS, keys, HEAD_DIM]
 };
 
 // The facts that the first step leaves of each row of Q: its log-sum-exp in units of log2 and the
@@ -86,11 +129,12 @@ struct Held {
 // streams come first.
 template <bool kKeys>
 __device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
-  const int blocks = (problem.seq + kHeld - 1) / kHeld;
+  const Sides<kKeys> sides(problem);
+  const int blocks = (sides.held_rows + kHeld - 1) / kHeld;
   const int first = index / (SECTION * blocks) * SECTION;
   const int rest = index - first * blocks;
   const int parts = kKeys ? PARTS : 1;
-  const int left = problem.batch * (kKeys ? problem.kv_heads : problem.heads) * parts - first;
+  const int left = problem.batch * sides.held_heads * parts - first;
   const int count = left < SECTION ? left : SECTION;
   const int block = CAUSAL && !kKeys ? blocks - 1 - rest / count : rest / count;
   const int head = first + rest % count;
@@ -101,6 +145,9 @@ __device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
 // and that the part has. Under the causal mask those that see nothing of what is held are left out.
 template <bool kKeys>
 struct Stream {
+  // Whether there may be none: for keys before all windows, or for rows of Q before all keys.
+  static constexpr bool kMayBeEmpty = kIsShifted && (WINDOWED || !kKeys);
+
   int first_head;
   int first_block;
   int blocks;  // of a head
@@ -108,13 +155,14 @@ struct Stream {
   int turn;    // the first head's blocks begin with this one
 
   __device__ __forceinline__ Stream(const Problem& problem, const Held& held) {
-    int end = problem.seq;
-    if (CAUSAL && !kKeys && held.row + kHeld < end) end = held.row + kHeld;
+    const int begin = SeenBy<kKeys>(problem, held.row).begin;
+    const int end = SeenBy<kKeys>(problem, held.row + kHeld - 1).end;
     const int heads = problem.Group() / PARTS;
     first_head =
         kKeys ? problem.FirstHeadOf(held.head) + held.part * heads : problem.KvHeadOf(held.head);
-    first_block = CAUSAL && kKeys ? held.row / BLOCK_M : 0;
+    first_block = begin > 0 ? begin / BLOCK_M : 0;
     blocks = (end + BLOCK_M - 1) / BLOCK_M - first_block;
+    if (kMayBeEmpty && blocks < 0) blocks = 0;
     count = kKeys ? blocks * heads : blocks;
     turn = STAGGER && kKeys ? held.row / BLOCK_M % blocks : 0;
   }
@@ -130,10 +178,5 @@ struct Stream {
 __device__ __forceinline__ long long PartIndex(const Problem& problem, const Held& held,
                                                int matrix) {
   const long long heads = problem.batch * problem.kv_heads;
-  return ((matrix * heads + held.head) * PARTS + held.part) * problem.seq * HEAD_DIM;
-}
-
-// The end of the keys that a row of Q sees.
-__device__ __forceinline__ int KeyEnd(const Problem& problem, int row) {
-  return CAUSAL && row + 1 < problem.seq ? row + 1 : problem.seq;
+  return ((matrix * heads + held.head) * PARTS + held.part) * problem.keys * HEAD_DIM;
 }

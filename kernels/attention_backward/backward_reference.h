@@ -51,22 +51,23 @@ __device__ inline void LoadFacts(ReferenceTiles& tiles, const Element* out, cons
   }
 }
 
-// The weights of the tile and the slopes of its scores.
-__device__ inline void Slopes(ReferenceTiles& tiles, bool keys, int owned, int others, int seq,
-                              float scale) {
+// The weights of the tile and the slopes of its scores. The owned rows are those of K if `is_keys`.
+__device__ inline void Slopes(ReferenceTiles& tiles, bool is_keys, int owned, int others, int seq,
+                              int keys, int window, float scale) {
   const int row = threadIdx.x / kColumns;
   for (int other = threadIdx.x % kColumns; other < kOthers; other += kColumns) {
-    const int key = keys ? owned + row : others + other;
-    const int query = keys ? others + other : owned + row;
+    const int key = is_keys ? owned + row : others + other;
+    const int query = is_keys ? others + other : owned + row;
+    const int last = CAUSAL ? query + keys - seq : keys;  // of the keys that the row of Q sees
     double weight = 0.0, slope = 0.0;
-    if (key < seq && query < seq && (!CAUSAL || key <= query)) {
+    if (key < keys && query < seq && key <= last && (!WINDOWED || key > last - window)) {
       double score = 0.0, dweight = 0.0;
       for (int d = 0; d < HEAD_DIM; ++d) {
         // The product of two 16-bit floats is exact in f32.
         score += tiles.owned[0][row][d] * tiles.other[0][other][d];
         dweight += tiles.owned[1][row][d] * tiles.other[1][other][d];
       }
-      const int fact = keys ? other : row;
+      const int fact = is_keys ? other : row;
       weight = exp(score * scale - tiles.lse[fact]);
       slope = weight * (dweight - tiles.delta[fact]);
     }
@@ -93,48 +94,55 @@ __device__ inline void AddRows(const ReferenceTiles& tiles, ReferenceSums& sums)
 }
 
 // blockIdx.z is 0 for dK and dV, and 1 for dQ.
-extern "C" __global__ void attention_backward_reference(
-    const Element* q, const Element* k, const Element* v, const Element* out, const Element* dout,
-    const float* lse, float* dq, float* dk, float* dv, int batch, int heads, int kv_heads, int seq,
-    float scale) {
+extern "C" __global__ void attention_backward_reference(const Element* q, const Element* k,
+                                                        const Element* v, const Element* out,
+                                                        const Element* dout, const float* lse,
+                                                        float* dq, float* dk, float* dv, int batch,
+                                                        int heads, int kv_heads, int seq, int keys,
+                                                        int window, float scale) {
   __shared__ ReferenceTiles tiles;
-  const Problem problem = {batch, heads, kv_heads, seq, scale};
-  const bool keys = blockIdx.z == 0;
-  const int head = blockIdx.y;
+  const bool is_keys = blockIdx.z == 0;
+  const int group = heads / kv_heads;
+  const int head = blockIdx.y;  // of all batches
   const int first = blockIdx.x * kOwned;
-  if (head >= batch * (keys ? kv_heads : heads)) return;
-  const long long size = static_cast<long long>(seq) * HEAD_DIM;
-  LoadRows(tiles.owned[0], (keys ? k : q) + head * size, first, seq);
-  LoadRows(tiles.owned[1], (keys ? v : dout) + head * size, first, seq);
+  const int owned_rows = is_keys ? keys : seq, other_rows = is_keys ? seq : keys;
+  if (head >= batch * (is_keys ? kv_heads : heads) || first >= owned_rows) return;
+  const long long owned_at = static_cast<long long>(head) * owned_rows * HEAD_DIM;
+  LoadRows(tiles.owned[0], (is_keys ? k : q) + owned_at, first, owned_rows);
+  LoadRows(tiles.owned[1], (is_keys ? v : dout) + owned_at, first, owned_rows);
   const auto load_facts = [&](int at, int row) {
-    LoadFacts(tiles, out + at * size, dout + at * size, lse + static_cast<long long>(at) * seq, row,
-              seq);
+    const long long rows = static_cast<long long>(at) * seq;
+    LoadFacts(tiles, out + rows * HEAD_DIM, dout + rows * HEAD_DIM, lse + rows, row, seq);
   };
-  if (!keys) load_facts(head, first);
+  if (!is_keys) load_facts(head, first);
 
   ReferenceSums sums = {};
-  const int first_other = keys ? problem.FirstHeadOf(head) : problem.KvHeadOf(head);
-  const int others = keys ? problem.Group() : 1;
+  // The heads of a batch are multiples of the heads of K and V.
+  const int first_other = is_keys ? head * group : head / group;
+  const int others = is_keys ? group : 1;
   for (int other = first_other; other < first_other + others; ++other) {
-    for (int row = 0; row < seq; row += kOthers) {
-      const bool hidden = CAUSAL && (keys ? row + kOthers <= first : row >= first + kOwned);
+    const long long other_at = static_cast<long long>(other) * other_rows * HEAD_DIM;
+    for (int row = 0; row < other_rows; row += kOthers) {
+      const int shift = keys - seq;
+      const bool hidden =
+          CAUSAL && (is_keys ? row + kOthers + shift <= first : row >= first + kOwned + shift);
       if (hidden) continue;
       __syncthreads();
-      LoadRows(tiles.other[0], (keys ? q : k) + other * size, row, seq);
-      LoadRows(tiles.other[1], (keys ? dout : v) + other * size, row, seq);
-      if (keys) load_facts(other, row);
+      LoadRows(tiles.other[0], (is_keys ? q : k) + other_at, row, other_rows);
+      LoadRows(tiles.other[1], (is_keys ? dout : v) + other_at, row, other_rows);
+      if (is_keys) load_facts(other, row);
       __syncthreads();
-      Slopes(tiles, keys, first, row, seq, scale);
+      Slopes(tiles, is_keys, first, row, seq, keys, window, scale);
       __syncthreads();
       AddRows(tiles, sums);
     }
   }
   const int row = first + threadIdx.x / kColumns;
-  if (row >= seq) return;
+  if (row >= owned_rows) return;
   for (int d = 0; d < kDimsEach; ++d) {
-    const long long at = head * size + static_cast<long long>(row) * HEAD_DIM +
-                         threadIdx.x % kColumns + d * kColumns;
-    (keys ? dk : dq)[at] = static_cast<float>(sums.slopes[d] * scale);
-    if (keys) dv[at] = static_cast<float>(sums.weights[d]);
+    const long long at =
+        owned_at + static_cast<long long>(row) * HEAD_DIM + threadIdx.x % kColumns + d * kColumns;
+    (is_keys ? dk : dq)[at] = static_cast<float>(sums.slopes[d] * scale);
+    if (is_keys) dv[at] = static_cast<float>(sums.weights[d]);
   }
 }

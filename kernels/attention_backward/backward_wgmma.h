@@ -84,16 +84,16 @@ template <bool kKeys>
 __device__ void Produce(const Problem& problem, const Arena& arena, const Held& at,
                         const CUtensorMap* const (&held)[2],
                         const CUtensorMap* const (&streamed)[2], const float* facts) {
-  const int held_heads = kKeys ? problem.kv_heads : problem.heads;
-  const int batch = at.head / held_heads;
+  const Sides<kKeys> sides(problem);
+  const int batch = at.head / sides.held_heads;
   BarrierExpect(arena.HeldFull(), 2 * kGroups * kBoxBytes);
   for (int i = 0; i < 2 * kGroups; ++i) {
     const int matrix = i / kGroups, group = i % kGroups;
     LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), 0, at.row + group * 64, 0,
-            at.head - batch * held_heads, batch);
+            at.head - batch * sides.held_heads, batch);
   }
   const Stream<kKeys> stream(problem, at);
-  const int first_head = batch * (kKeys ? problem.heads : problem.kv_heads);  // of the batch
+  const int first_head = batch * sides.streamed_heads;  // of the batch
   Cursor stage;
   for (int i = 0; i < stream.count; ++i) {
     const int head = stream.Head(i), row = stream.Row(i);
@@ -227,13 +227,7 @@ template <bool kKeys>
 __device__ __forceinline__ void WeighTile(const Problem& problem, const Group& group, int held_row,
                                           int first, const float* facts, const RowFacts& own,
                                           float (&p)[kScores]) {
-  const int group_row = held_row + group.index * 64;
-  if (NeedsMask<kKeys, 64>(problem, group_row, first)) {
-    int bound[2];
-    Bounds<kKeys>(problem, group_row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4, first,
-                  bound);
-    Mask<kKeys>(p, bound);
-  }
+  MaskTile<kKeys, 64>(problem, held_row + group.index * 64, first, p);
   Weigh<kKeys>(p, problem.scale * kLog2E, facts, own);
 }
 
@@ -283,7 +277,7 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const unsign
   if (!kKeys) LoadFacts(problem, at.head, row, facts, own);
   float p[kScores];
   BarrierWait(arena.HeldFull(), 0);
-  if (OVERLAP) {
+  if (OVERLAP && !(stream.kMayBeEmpty && stream.count == 0)) {
     group.WaitFull(group.stage);
     group.StartScores(p, group.stage.slot, 0);
     MmaWait<0>();

@@ -48,5 +48,5 @@ __device__ __forceinline__ void RoundSums(const Problem& problem, const float* _
 #pragma unroll
   for (int i = 0; i < 16; ++i) sums[i] = from[i / 4 * kFragment + SumIndex(i % 4)];
   dq.data += column;
-  StoreRows(problem, problem.heads, head, row + threadIdx.x % 32 / 4, problem.scale, sums, dq);
+  StoreRows(problem.heads, head, row + threadIdx.x % 32 / 4, problem.seq, problem.scale, sums, dq);
 }

@@ -10,39 +10,51 @@
 
 constexpr float kHidden = -1e30f;  // a score without weight
 
-// The bounds within which a lane's two rows see the columns of a block. Keys (kKeys) are seen
-// by the queries from `bound` on, queries see the keys before it.
-template <bool kKeys, int kCount>
+// Hides the columns of a lane's two rows before their bounds (kBefore), or those from there on.
+template <bool kBefore, int kCount>
 __device__ __forceinline__ void Mask(float (&s)[kCount], const int (&bound)[2]) {
   const int column = threadIdx.x % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const int at = i / 4 * 8 + i % 2;
     const int limit = bound[i / 2 % 2] - column;
-    if (kKeys ? at < limit : at >= limit) s[i] = kHidden;
+    if (kBefore ? at < limit : at >= limit) s[i] = kHidden;
   }
 }
 
-// The bounds of held rows `row` and `row + 8` in the streamed block from `first`.
-template <bool kKeys>
-__device__ __forceinline__ void Bounds(const Problem& problem, int row, int first,
-                                       int (&bound)[2]) {
+// Hides what the kRows held rows from `first_row` do not see of the streamed block from `first`;
+// each warp has 16 of them. Streamed rows of Q behind the last have no weight anyway.
+template <bool kKeys, int kRows, int kCount>
+__device__ __forceinline__ void MaskTile(const Problem& problem, int first_row, int first,
+                                         float (&s)[kCount]) {
+  const int lane_row = first_row + threadIdx.x % (kRows * 2) / 32 * 16 + threadIdx.x % 32 / 4;
+  if (kKeys ? first_row + kRows > problem.keys ||
+                  (CAUSAL && first < QueriesOf(problem, first_row + kRows - 1).begin)
+            : first + BLOCK_M > KeysOf(problem, first_row).end) {
+    int bound[2];
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int own = row + r * 8;
-    if (kKeys) {
-      bound[r] = own >= problem.seq ? BLOCK_M : CAUSAL ? own - first : 0;
-    } else {
-      bound[r] = KeyEnd(problem, own) - first;
+    for (int r = 0; r < 2; ++r) {
+      const int row = lane_row + r * 8;
+      if (kKeys) {
+        bound[r] = row >= problem.keys ? BLOCK_M
+                   : CAUSAL            ? QueriesOf(problem, row).begin - first
+                                       : 0;
+      } else {
+        bound[r] = KeysOf(problem, row).end - first;
+      }
     }
+    Mask<kKeys>(s, bound);
   }
-}
-
-// Whether the block from `first` has anything to mask for the kCount held rows from `row`.
-template <bool kKeys, int kCount>
-__device__ __forceinline__ bool NeedsMask(const Problem& problem, int row, int first) {
-  if (kKeys) return row + kCount > problem.seq || (CAUSAL && first < row + kCount - 1);
-  return first + BLOCK_M > KeyEnd(problem, row);
+  if (WINDOWED && (kKeys ? first + BLOCK_M > QueriesOf(problem, first_row).end
+                         : first < KeysOf(problem, first_row + kRows - 1).begin)) {
+    int bound[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const Range seen = SeenBy<kKeys>(problem, lane_row + r * 8);
+      bound[r] = (kKeys ? seen.end : seen.begin) - first;
+    }
+    Mask<!kKeys>(s, bound);
+  }
 }
 
 // The facts of a lane's rows of Q: of two held rows, or two at a time of the streamed ones.
@@ -118,11 +130,11 @@ __device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[
   for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
 }
 
-// Writes rows `row` and `row + 8` of a head times `scale`, 16 bytes a lane at a time.
+// Writes rows `row` and `row + 8` of a head times `scale`, 16 bytes a lane at a time, as far as
+// they are before `end`.
 template <int kCount>
-__device__ __forceinline__ void StoreRows(const Problem& problem, int heads, int head, int row,
-                                          float scale, const float (&sums)[kCount],
-                                          const View<Element>& to) {
+__device__ __forceinline__ void StoreRows(int heads, int head, int row, int end, float scale,
+                                          const float (&sums)[kCount], const View<Element>& to) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     uint4* line = reinterpret_cast<uint4*>(to.Row(heads, head, row + r * 8)) + threadIdx.x % 4;
@@ -135,7 +147,7 @@ __device__ __forceinline__ void StoreRows(const Problem& problem, int heads, int
         w[e] = Pack(pair[0] * scale, pair[1] * scale);
       }
       TransposeQuad(w);
-      if (row + r * 8 < problem.seq) line[i * 4] = make_uint4(w[0], w[1], w[2], w[3]);
+      if (row + r * 8 < end) line[i * 4] = make_uint4(w[0], w[1], w[2], w[3]);
     }
   }
 }
@@ -146,7 +158,7 @@ __device__ __forceinline__ void StorePart(const Problem& problem, int row, float
                                           const float (&sums)[kCount], float* __restrict__ part) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    if (row + r * 8 >= problem.seq) continue;
+    if (row + r * 8 >= problem.keys) continue;
     float* line = part + static_cast<long long>(row + r * 8) * HEAD_DIM + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < kCount / 4; ++i) {
@@ -166,7 +178,8 @@ __device__ __forceinline__ void StoreHeld(const Problem& problem, const Held& at
     StorePart(problem, row, 1.0f, weights, to.parts + PartIndex(problem, at, 1));
     return;
   }
-  const int heads = kKeys ? problem.kv_heads : problem.heads;
-  StoreRows(problem, heads, at.head, row, problem.scale, slopes, to.slopes);
-  if (kKeys) StoreRows(problem, heads, at.head, row, 1.0f, weights, to.weights);
+  const Sides<kKeys> sides(problem);
+  const int heads = sides.held_heads, end = sides.held_rows;
+  StoreRows(heads, at.head, row, end, problem.scale, slopes, to.slopes);
+  if (kKeys) StoreRows(heads, at.head, row, end, 1.0f, weights, to.weights);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first step: of each row of Q, the sum of dO * O and the log-sum-exp in units of log2. Padding
-// rows get what makes their weights zero.
+// rows, and those that see no key, get what makes their weights zero.
 #pragma once
 
 #include "backward_problem.h"
@@ -45,6 +45,9 @@ __device__ __forceinline__ void StoreFacts(const Problem& problem, const View<co
   if (thread != 0 || head >= problem.batch * problem.heads) return;
   const long long at = FactIndex(problem, head, row);
   const float infinity = __int_as_float(0x7f800000);
-  facts[at] = inside ? lse[static_cast<long long>(head) * problem.seq + row] * kLog2E : infinity;
+  float log2 = infinity;
+  if (inside) log2 = lse[static_cast<long long>(head) * problem.seq + row] * kLog2E;
+  // A row that sees no key has minus infinity.
+  facts[at] = kIsShifted && log2 == -infinity ? infinity : log2;
   facts[at + kFactRows] = sum;
 }
