@@ -287,7 +287,7 @@ class Ledger:
         self.lost += [f"the record of sweep {sweep}" for sweep, trial in self.published.items() if trial not in trials]
 
 
-def work_until_killed(address, ledger, submitters, until):
+def work_until_killed(address, ledger, submitters, until, publishes=True):
     """Several clients that submit and cancel, one that follows the sweep that runs, one that has sweeps end with a
     record, and one that makes tokens and revokes them."""
     from tunectl import _rpc
@@ -344,7 +344,7 @@ def work_until_killed(address, ledger, submitters, until):
                 time.sleep(0.01)
 
     threads = [threading.Thread(target=submit, args=[worker], daemon=True) for worker in range(submitters)]
-    threads += [threading.Thread(target=one, daemon=True) for one in (follow, publish, revoke)]
+    threads += [threading.Thread(target=one, daemon=True) for one in (follow, revoke, *([publish] if publishes else []))]
     for thread in threads:
         thread.start()
     return threads
@@ -372,10 +372,11 @@ def kill_again_and_again(build, state, trials, submitters=3, check_every=50, ser
                     ledger.followed = submitter.submit("first", priority=BACKGROUND)
                     ledger.submitted[ledger.followed] = "first"
             until = threading.Event()
-            threads = work_until_killed(daemon.address, ledger, submitters, until)
+            follows = trial % 10 == 9  # the sweep in the background, which has the device while nobody publishes
+            threads = work_until_killed(daemon.address, ledger, submitters, until, publishes=not follows)
             told, published = len(ledger.trials), len(ledger.published)
             time.sleep(random.uniform(0.05, 0.4))
-            if trial % 10 == 9:  # the sweep that runs was taken up again, and is in the middle of it
+            if follows:  # it was taken up again, and is in the middle of it
                 await_more(lambda: len(ledger.trials) > told, 30)  # noqa: B023
             elif trial % 5 == 2:
                 await_more(lambda: len(ledger.published) > published, 120)  # noqa: B023
