@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention backward: dQ, dK and dV, for one of three instruction sets. See README.md for the
-// layouts, the steps and what each param does.
+// Attention backward: dQ, dK, dV and the sinks' gradients, for one of three instruction sets. See
+// README.md for the layouts, the steps and what each param does.
 #if TUNE_REFERENCE
 
 #include "backward_reference.h"
@@ -35,27 +35,34 @@
     name, { name##_batch_stride, name##_head_stride, name##_row_stride } \
   }
 
-#define PROBLEM \
-  { batch, heads, kv_heads, seq, OTHER_KEYS ? keys : seq, window, scale }
+#define SIZES                                                                                    \
+  int batch, int heads, int kv_heads, int seq, int keys, int window, int sequences, float scale, \
+      float cap
+#define PROBLEM(starts)                                                                          \
+  {                                                                                              \
+    batch, heads, kv_heads, seq, OTHER_KEYS ? keys : seq, window, sequences, scale, cap, starts, \
+        seq, 0, 0                                                                                \
+  }
 
 // Step 1: what the other steps need to know of each row of Q.
 extern "C" __global__ void __launch_bounds__(kFactThreads)
     row_facts(const Element* __restrict__ out, const Element* __restrict__ dout,
-              const float* __restrict__ lse, float* __restrict__ facts, int batch, int heads,
-              int kv_heads, int seq, int keys, int window, float scale, STRIDES(out),
+              const float* __restrict__ lse, const int* __restrict__ starts,
+              float* __restrict__ facts, float* __restrict__ dsinks, SIZES, STRIDES(out),
               STRIDES(dout)) {
-  StoreFacts(PROBLEM, STRIDED(out), STRIDED(dout), lse, facts);
+  if (!SINKS && blockIdx.x == 0 && threadIdx.x == 0) dsinks[0] = 0.0f;
+  StoreFacts(PROBLEM(starts), STRIDED(out), STRIDED(dout), lse, facts);
 }
 
 // Step 2: dK and dV, or parts of them, and, but for DQ_PASS, the sums of dQ.
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     dk_dv(const Element* __restrict__ q, const Element* __restrict__ k,
-          const Element* __restrict__ v, const Element* __restrict__ dout,
-          const float* __restrict__ facts, Element* __restrict__ dk, Element* __restrict__ dv,
-          float* __restrict__ dq_sums, float* __restrict__ parts, int batch, int heads,
-          int kv_heads, int seq, int keys, int window, float scale, STRIDES(q), STRIDES(k),
-          STRIDES(v), STRIDES(dout), STRIDES(dk), STRIDES(dv) TENSOR_MAPS) {
-  const Problem problem = PROBLEM;
+          const Element* __restrict__ v, const int* __restrict__ starts,
+          const Element* __restrict__ dout, const float* __restrict__ facts,
+          Element* __restrict__ dk, Element* __restrict__ dv, float* __restrict__ dq_sums,
+          float* __restrict__ parts, SIZES, STRIDES(q), STRIDES(k), STRIDES(v), STRIDES(dout),
+          STRIDES(dk), STRIDES(dv) TENSOR_MAPS) {
+  const Problem problem = PROBLEM(starts);
   const Gradients gradients = {STRIDED(dk), STRIDED(dv), parts};
 #if PATH_WGMMA
   Walk<true>(problem, {&k_map, &v_map}, {&q_map, &dout_map}, facts, gradients, dq_sums);
@@ -72,11 +79,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 // Step 3: dQ by a walk of its own over K and V.
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     dq_pass(const Element* __restrict__ q, const Element* __restrict__ k,
-            const Element* __restrict__ v, const Element* __restrict__ dout,
-            const float* __restrict__ facts, Element* __restrict__ dq, int batch, int heads,
-            int kv_heads, int seq, int keys, int window, float scale, STRIDES(q), STRIDES(k),
-            STRIDES(v), STRIDES(dout), STRIDES(dq) TENSOR_MAPS) {
-  const Problem problem = PROBLEM;
+            const Element* __restrict__ v, const int* __restrict__ starts,
+            const Element* __restrict__ dout, const float* __restrict__ facts,
+            Element* __restrict__ dq, SIZES, STRIDES(q), STRIDES(k), STRIDES(v), STRIDES(dout),
+            STRIDES(dq) TENSOR_MAPS) {
+  const Problem problem = PROBLEM(starts);
   const Gradients gradients = {STRIDED(dq), {}, nullptr};
 #if PATH_WGMMA
   Walk<false>(problem, {&q_map, &dout_map}, {&k_map, &v_map}, facts, gradients, nullptr);
@@ -92,9 +99,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 
 // Step 3: dQ from its sums.
 extern "C" __global__ void __launch_bounds__(kRoundThreads)
-    round_dq(const float* __restrict__ dq_sums, Element* __restrict__ dq, int batch, int heads,
-             int kv_heads, int seq, int keys, int window, float scale, STRIDES(dq)) {
-  RoundSums(PROBLEM, dq_sums, STRIDED(dq));
+    round_dq(const float* __restrict__ dq_sums, const int* __restrict__ starts,
+             Element* __restrict__ dq, SIZES, STRIDES(dq)) {
+  RoundSums(PROBLEM(starts), dq_sums, STRIDED(dq));
 }
 
 #endif
@@ -104,9 +111,20 @@ extern "C" __global__ void __launch_bounds__(kRoundThreads)
 // Step 4: dK and dV from their parts.
 extern "C" __global__ void __launch_bounds__(kAddThreads)
     add_parts(const float* __restrict__ parts, Element* __restrict__ dk, Element* __restrict__ dv,
-              int batch, int heads, int kv_heads, int seq, int keys, int window, float scale,
-              STRIDES(dk), STRIDES(dv)) {
-  AddParts(PROBLEM, parts, STRIDED(dk), STRIDED(dv));
+              SIZES, STRIDES(dk), STRIDES(dv)) {
+  AddParts(PROBLEM(nullptr), parts, STRIDED(dk), STRIDED(dv));
+}
+
+#endif
+
+#if SINKS
+
+// The last step: the gradients of the sinks, a block each.
+extern "C" __global__ void __launch_bounds__(kSinkThreads)
+    sink_gradients(const float* __restrict__ sinks, const float* __restrict__ facts,
+                   float* __restrict__ dsinks, SIZES) {
+  const Problem problem = PROBLEM(nullptr);
+  StoreSinkGradient(problem, blockIdx.x, sinks, facts, dsinks);
 }
 
 #endif

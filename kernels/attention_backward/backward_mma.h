@@ -168,18 +168,16 @@ __device__ __forceinline__ void AddTile(const Problem& problem, int first, unsig
                                         unsigned streamed, const float* facts, WarpTile& tile,
                                         unsigned (&ds)[kStrips][kScores / 2]) {
   float p[kStrips][kScores], t[kStrips][kScores];
+  const Scale scale = ScaleOf(problem);
   Scores(p, held, streamed);
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
     const int row = tile.row + strip * 16;
+    if (SOFTCAP) Cap(p[strip], scale);
     MaskTile<kKeys, 16>(problem, row - threadIdx.x % 32 / 4, first, p[strip]);
-    Weigh<kKeys>(p[strip], problem.scale * kLog2E, facts, tile.facts[strip]);
+    Weigh<kKeys>(p[strip], scale.log2, facts, tile.facts[strip], ds[strip]);
   }
-  if (kKeys) {
-#pragma unroll
-    for (int strip = 0; strip < kStrips; ++strip) PackAll(p[strip], ds[strip]);
-    AddRows(tile.weights, ds, streamed + kStreamBytes);
-  }
+  if (kKeys) AddRows(tile.weights, ds, streamed + kStreamBytes);
   Scores(t, held + kHeldBytes, streamed + kStreamBytes);
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
@@ -190,7 +188,7 @@ __device__ __forceinline__ void AddTile(const Problem& problem, int first, unsig
 }
 
 template <bool kKeys>
-__device__ __forceinline__ void Walk(const Problem& problem, const View<const Element> (&held)[2],
+__device__ __forceinline__ void Walk(Problem problem, const View<const Element> (&held)[2],
                                      const View<const Element> (&streamed)[2], const float* facts,
                                      const Gradients& gradients, float* dq_sums) {
   extern __shared__ __align__(128) unsigned char shared[];
@@ -198,6 +196,7 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
   const unsigned stages = held_at + 2 * kHeldBytes;
   const unsigned slopes = stages + STAGES * kStageBytes;
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
+  if (PACKED && at.row >= problem.keys) return;
   const Stream<kKeys> stream(problem, at);
   const Sides<kKeys> sides(problem);
 
@@ -216,8 +215,9 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
       const int head = stream.Head(i), row = stream.Row(i);
       for (int matrix = 0; matrix < 2; ++matrix) {
         const View<const Element>& from = streamed[matrix];
-        CopyRows<BLOCK_M>(to + matrix * kStreamBytes, from.Row(sides.streamed_heads, head, 0),
-                          from.strides.row, row, sides.streamed_rows);
+        CopyRows<BLOCK_M>(to + matrix * kStreamBytes,
+                          from.Row(sides.streamed_heads, head, problem.start), from.strides.row,
+                          row, sides.streamed_rows);
       }
       if (kKeys) CopyFacts(to + 2 * kStreamBytes, facts + FactIndex(problem, head, row));
     }
@@ -225,8 +225,9 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
   };
   for (int matrix = 0; matrix < 2; ++matrix) {
     const View<const Element>& from = held[matrix];
-    CopyRows<BLOCK_N>(held_at + matrix * kHeldBytes, from.Row(sides.held_heads, at.head, 0),
-                      from.strides.row, at.row, sides.held_rows);
+    CopyRows<BLOCK_N>(held_at + matrix * kHeldBytes,
+                      from.Row(sides.held_heads, at.head, problem.start), from.strides.row, at.row,
+                      sides.held_rows);
   }
   for (int i = 0; i < STAGES - 1; ++i) load(i);
   for (int i = 0; i < stream.count; ++i) {

@@ -112,22 +112,25 @@ __device__ __forceinline__ void AddRows(const float (&s)[kRows][BLOCK_M], int la
 // Weighs a row: from scores to weights in `s`, and from their slopes to the scores' in `t`. The
 // streamed rows [begin, end) of the tile are visible. `step` is 1 where each of them has facts of
 // its own.
-__device__ __forceinline__ void Weigh(float (&s)[BLOCK_M], float (&t)[BLOCK_M], float scale_log2,
+__device__ __forceinline__ void Weigh(float (&s)[BLOCK_M], float (&t)[BLOCK_M], const Scale& scale,
                                       const float* facts, int step, int begin, int end) {
 #pragma unroll
   for (int m = 0; m < BLOCK_M; ++m) {
-    const float weight = Exp2(s[m] * scale_log2 - facts[m * step]);
+    if (SOFTCAP) s[m] = tanhf(s[m] * scale.to_cap);
+    const float slope = SOFTCAP ? 1.0f - s[m] * s[m] : 1.0f;  // of the cap
+    const float weight = Exp2(s[m] * scale.log2 - facts[m * step]);
     s[m] = m >= begin && m < end ? weight : 0.0f;
-    t[m] = s[m] * (t[m] - facts[m * step + kFactRows]);
+    t[m] = s[m] * (t[m] - facts[m * step + kFactRows]) * slope;
   }
 }
 
 template <bool kKeys>
-__device__ __forceinline__ void Walk(const Problem& problem, const View<const Element> (&held)[2],
+__device__ __forceinline__ void Walk(Problem problem, const View<const Element> (&held)[2],
                                      const View<const Element> (&streamed)[2], const float* facts,
                                      const Gradients& gradients) {
   __shared__ StreamTile tiles[2];
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
+  if (PACKED && at.row >= problem.keys) return;
   const Stream<kKeys> stream(problem, at);
   const Sides<kKeys> sides(problem);
   const int lane = threadIdx.x % kLanes;
@@ -137,7 +140,8 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
   for (int i = 0; i < 2 * kRows; ++i) {
     const int matrix = i / kRows, r = i % kRows;
     if (first_row + r >= sides.held_rows) continue;
-    const Element* from = held[matrix].Row(sides.held_heads, at.head, first_row + r) + lane;
+    const Element* from =
+        held[matrix].Row(sides.held_heads, at.head, problem.start + first_row + r) + lane;
 #pragma unroll
     for (int d = 0; d < kSlice; ++d) {
       rows.held[matrix][r][d] = static_cast<float>(from[d * kLanes]);
@@ -148,8 +152,8 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
     __syncthreads();
     for (int matrix = 0; matrix < 2; ++matrix) {
       const View<const Element>& from = streamed[matrix];
-      LoadTile(tiles[matrix], from.Row(sides.streamed_heads, stream.Head(i), 0), from.strides.row,
-               row, sides.streamed_rows);
+      LoadTile(tiles[matrix], from.Row(sides.streamed_heads, stream.Head(i), problem.start),
+               from.strides.row, row, sides.streamed_rows);
     }
     __syncthreads();
     float s[kRows][BLOCK_M], t[kRows][BLOCK_M];
@@ -161,7 +165,7 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
       const int fact_row = kKeys ? row : own;
       const Range seen = SeenBy<kKeys>(problem, own);
       const int begin = seen.begin - row, end = (own < sides.held_rows ? seen.end : 0) - row;
-      Weigh(s[r], t[r], problem.scale * kLog2E,
+      Weigh(s[r], t[r], ScaleOf(problem),
             facts + FactIndex(problem, kKeys ? stream.Head(i) : at.head, fact_row), kKeys, begin,
             end);
     }
@@ -181,8 +185,9 @@ __device__ __forceinline__ void Walk(const Problem& problem, const View<const El
       part[PartIndex(problem, at, 1)] = weight;
       continue;
     }
-    gradients.slopes.Row(sides.held_heads, at.head, row)[column] = static_cast<Element>(slope);
+    const int place = problem.start + row;
+    gradients.slopes.Row(sides.held_heads, at.head, place)[column] = static_cast<Element>(slope);
     if (!kKeys) continue;
-    gradients.weights.Row(sides.held_heads, at.head, row)[column] = static_cast<Element>(weight);
+    gradients.weights.Row(sides.held_heads, at.head, place)[column] = static_cast<Element>(weight);
   }
 }

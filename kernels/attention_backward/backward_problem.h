@@ -15,15 +15,22 @@ constexpr bool kIsShifted = CAUSAL && OTHER_KEYS;
 
 // Q, O and their gradients are [batch, heads, seq, HEAD_DIM], K, V and theirs
 // [batch, kv_heads, keys, HEAD_DIM], LSE is [batch, heads, seq]. A head is counted from the first
-// of all batches.
+// of all batches. With PACKED the rows of a batch hold `sequences` of their own lengths, and a
+// block enters one of them.
 struct Problem {
   int batch;
   int heads;
   int kv_heads;
   int seq;
-  int keys;     // seq without OTHER_KEYS, where both in registers would be one too many
-  int window;   // WINDOWED: the most keys that a row of Q sees
-  float scale;  // of the scores, before the softmax
+  int keys;    // seq without OTHER_KEYS, where both in registers would be one too many
+  int window;  // WINDOWED: the most keys that a row of Q sees
+  int sequences;
+  float scale;        // of the scores, before the softmax
+  float cap;          // SOFTCAP: what scores approach
+  const int* starts;  // PACKED: the first row of each sequence, and the end of the last
+  int rows;           // of a head in the arrays of Q and O
+  int start;          // of the sequence, a row of the arrays
+  int fact_start;     // of the sequence, a row of the facts
 
   __device__ int Group() const { return heads / kv_heads; }
   __device__ int KvHeadOf(int head) const {
@@ -103,14 +110,41 @@ struct Gradients {
 // The facts that the first step leaves of each row of Q: its log-sum-exp in units of log2 and the
 // sum of dO * O. Rows are kept in blocks of 64: 64 of the one, then 64 of the other. Rows past the
 // end, two blocks more than there can be, have an infinite log-sum-exp and so weights of zero.
+// Each of packed sequences begins with a pair of blocks, which is what a streamed tile spans.
 constexpr int kFactRows = 64;
 constexpr int kFactFloats = 2 * kFactRows;
+constexpr int kFactPair = 2 * kFactRows;
 
-__device__ __forceinline__ int FactBlocks(int seq) { return (seq + kFactRows - 1) / kFactRows + 2; }
+__device__ __forceinline__ int FactBlocks(const Problem& problem) {
+  if (PACKED) return 2 * (problem.rows / kFactPair + problem.sequences) + 2;
+  return (problem.rows + kFactRows - 1) / kFactRows + 2;
+}
 
 __device__ __forceinline__ long long FactIndex(const Problem& problem, int head, int row) {
-  const long long block = static_cast<long long>(head) * FactBlocks(problem.seq) + row / kFactRows;
+  if (PACKED) row += problem.fact_start;
+  const long long block = static_cast<long long>(head) * FactBlocks(problem) + row / kFactRows;
   return block * kFactFloats + row % kFactRows;
+}
+
+// Makes the problem that of the packed sequence which the index-th tile of kRows rows is in, and
+// returns the tile's first row there. Packed sequences have room for a tile more than they have
+// whole ones: those of sequence i begin behind starts[i] / kRows + i others. A tile that a sequence
+// does not need is behind its end.
+template <int kRows>
+__device__ __forceinline__ int EnterSequence(Problem& problem, int tile) {
+  int index = 0;
+  for (int end = problem.sequences; end - index > 1;) {
+    const int middle = (index + end) / 2;
+    if (problem.starts[middle] / kRows + middle <= tile) {
+      index = middle;
+    } else {
+      end = middle;
+    }
+  }
+  problem.start = problem.starts[index];
+  problem.fact_start = (problem.start / kFactPair + index) * kFactPair;
+  problem.seq = problem.keys = problem.starts[index + 1] - problem.start;
+  return (tile - problem.start / kRows - index) * kRows;
 }
 
 // A block holds kHeld rows of one pair of matrices and streams the other pair past them, BLOCK_M
@@ -127,10 +161,12 @@ struct Held {
 // Rows go section by section, SECTION heads (or parts of one) at a time, so that what is streamed
 // stays in L2. Within a section the heads take turns and, under the causal mask, the longest
 // streams come first.
+// With PACKED the problem becomes that of a sequence, and the row may be behind its end.
 template <bool kKeys>
-__device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
+__device__ __forceinline__ Held HeldBy(Problem& problem, int index) {
   const Sides<kKeys> sides(problem);
-  const int blocks = (sides.held_rows + kHeld - 1) / kHeld;
+  const int blocks =
+      PACKED ? problem.rows / kHeld + problem.sequences : (sides.held_rows + kHeld - 1) / kHeld;
   const int first = index / (SECTION * blocks) * SECTION;
   const int rest = index - first * blocks;
   const int parts = kKeys ? PARTS : 1;
@@ -138,7 +174,8 @@ __device__ __forceinline__ Held HeldBy(const Problem& problem, int index) {
   const int count = left < SECTION ? left : SECTION;
   const int block = CAUSAL && !kKeys ? blocks - 1 - rest / count : rest / count;
   const int head = first + rest % count;
-  return {head / parts, head % parts, block * kHeld};
+  const int row = PACKED ? EnterSequence<kHeld>(problem, block) : block * kHeld;
+  return {head / parts, head % parts, row};
 }
 
 // The blocks that are streamed past: of one head of K and V, or of the heads of Q that these serve
@@ -178,5 +215,19 @@ struct Stream {
 __device__ __forceinline__ long long PartIndex(const Problem& problem, const Held& held,
                                                int matrix) {
   const long long heads = problem.batch * problem.kv_heads;
-  return ((matrix * heads + held.head) * PARTS + held.part) * problem.keys * HEAD_DIM;
+  const int rows = PACKED ? problem.rows : problem.keys;
+  const int start = PACKED ? problem.start : 0;
+  const long long part = (matrix * heads + held.head) * PARTS + held.part;
+  return (part * rows + start) * HEAD_DIM;
+}
+
+// How products of Q and K become scores in units of log2.
+struct Scale {
+  float to_cap;  // SOFTCAP: what they are multiplied by, before the hyperbolic tangent
+  float log2;    // what they, or the tangents, are multiplied by
+};
+
+__device__ __forceinline__ Scale ScaleOf(const Problem& problem) {
+  if (SOFTCAP) return {problem.scale / problem.cap, problem.cap * kLog2E};
+  return {0.0f, problem.scale * kLog2E};
 }

@@ -24,6 +24,8 @@ struct ReferenceTiles {
   double slope[kOwned][kOthers];  // of the scores
   double lse[kOwned];             // of the rows of Q
   double delta[kOwned];
+  int begin[kOwned];  // the keys of the row's sequence
+  int end[kOwned];
 };
 
 __device__ inline void LoadRows(float (&to)[kOwned][kPitch], const Element* head, int first,
@@ -35,41 +37,58 @@ __device__ inline void LoadRows(float (&to)[kOwned][kPitch], const Element* head
   }
 }
 
-// For 16 rows of Q: the log-sum-exp, and the sum of dO * O.
+__device__ inline double Delta(const Element* out, const Element* dout, int row) {
+  const long long at = static_cast<long long>(row) * HEAD_DIM;
+  double sum = 0.0;
+  for (int d = 0; d < HEAD_DIM; ++d) {
+    sum += static_cast<double>(static_cast<float>(out[at + d])) *
+           static_cast<double>(static_cast<float>(dout[at + d]));
+  }
+  return sum;
+}
+
+// For 16 rows of Q: the log-sum-exp, the sum of dO * O, and the keys of the row's sequence.
 __device__ inline void LoadFacts(ReferenceTiles& tiles, const Element* out, const Element* dout,
-                                 const float* lse, int first, int seq) {
+                                 const float* lse, int first, int seq, int keys, const int* starts,
+                                 int sequences) {
   for (int i = threadIdx.x; i < kOwned; i += kReferenceThreads) {
-    if (first + i >= seq) continue;
-    const long long at = static_cast<long long>(first + i) * HEAD_DIM;
-    double sum = 0.0;
-    for (int d = 0; d < HEAD_DIM; ++d) {
-      sum += static_cast<double>(static_cast<float>(out[at + d])) *
-             static_cast<double>(static_cast<float>(dout[at + d]));
+    const int row = first + i;
+    if (row >= seq) continue;
+    tiles.lse[i] = lse[row];
+    tiles.delta[i] = Delta(out, dout, row);
+    tiles.begin[i] = 0;
+    tiles.end[i] = keys;
+    for (int sequence = 0; PACKED && sequence < sequences; ++sequence) {
+      if (row < starts[sequence] || row >= starts[sequence + 1]) continue;
+      tiles.begin[i] = starts[sequence];
+      tiles.end[i] = starts[sequence + 1];
     }
-    tiles.lse[i] = lse[first + i];
-    tiles.delta[i] = sum;
   }
 }
 
 // The weights of the tile and the slopes of its scores. The owned rows are those of K if `is_keys`.
 __device__ inline void Slopes(ReferenceTiles& tiles, bool is_keys, int owned, int others, int seq,
-                              int keys, int window, float scale) {
+                              int keys, int window, float scale, float cap) {
   const int row = threadIdx.x / kColumns;
   for (int other = threadIdx.x % kColumns; other < kOthers; other += kColumns) {
     const int key = is_keys ? owned + row : others + other;
     const int query = is_keys ? others + other : owned + row;
     const int last = CAUSAL ? query + keys - seq : keys;  // of the keys that the row of Q sees
+    const int fact = is_keys ? other : row;
     double weight = 0.0, slope = 0.0;
-    if (key < keys && query < seq && key <= last && (!WINDOWED || key > last - window)) {
+    if (query < seq && key >= tiles.begin[fact] && key < tiles.end[fact] && key <= last &&
+        (!WINDOWED || key > last - window)) {
       double score = 0.0, dweight = 0.0;
       for (int d = 0; d < HEAD_DIM; ++d) {
         // The product of two 16-bit floats is exact in f32.
         score += tiles.owned[0][row][d] * tiles.other[0][other][d];
         dweight += tiles.owned[1][row][d] * tiles.other[1][other][d];
       }
-      const int fact = is_keys ? other : row;
-      weight = exp(score * scale - tiles.lse[fact]);
-      slope = weight * (dweight - tiles.delta[fact]);
+      score *= scale;
+      const double tangent = SOFTCAP ? tanh(score / cap) : 0.0;
+      if (SOFTCAP) score = cap * tangent;
+      weight = exp(score - tiles.lse[fact]);
+      slope = weight * (dweight - tiles.delta[fact]) * (1.0 - tangent * tangent);
     }
     tiles.weight[row][other] = weight;
     tiles.slope[row][other] = slope;
@@ -93,13 +112,40 @@ __device__ inline void AddRows(const ReferenceTiles& tiles, ReferenceSums& sums)
   }
 }
 
-// blockIdx.z is 0 for dK and dV, and 1 for dQ.
-extern "C" __global__ void attention_backward_reference(const Element* q, const Element* k,
-                                                        const Element* v, const Element* out,
-                                                        const Element* dout, const float* lse,
-                                                        float* dq, float* dk, float* dv, int batch,
-                                                        int heads, int kv_heads, int seq, int keys,
-                                                        int window, float scale) {
+// The gradient of a head's sink: over all rows, minus the sink's weight times the sum of dO * O.
+__device__ inline void SinkGradient(const float* sinks, const Element* out, const Element* dout,
+                                    const float* lse, float* dsinks, int batch, int heads,
+                                    int seq) {
+  __shared__ double sums[kReferenceThreads];
+  const int head = blockIdx.y;
+  double sum = 0.0;
+  for (int b = 0; b < batch; ++b) {
+    const long long rows = static_cast<long long>(b * heads + head) * seq;
+    for (int row = threadIdx.x; row < seq; row += kReferenceThreads) {
+      sum -= exp(static_cast<double>(sinks[head]) - lse[rows + row]) *
+             Delta(out + rows * HEAD_DIM, dout + rows * HEAD_DIM, row);
+    }
+  }
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  for (int i = 1; i < kReferenceThreads && threadIdx.x == 0; ++i) sum += sums[i];
+  if (threadIdx.x == 0) dsinks[head] = static_cast<float>(sum);
+}
+
+// blockIdx.z is 0 for dK and dV, 1 for dQ, and 2 for the sinks.
+extern "C" __global__ void attention_backward_reference(
+    const Element* q, const Element* k, const Element* v, const float* sinks, const int* starts,
+    const Element* out, const Element* dout, const float* lse, float* dq, float* dk, float* dv,
+    float* dsinks, int batch, int heads, int kv_heads, int seq, int keys, int window, int sequences,
+    float scale, float cap) {
+  if (blockIdx.z == 2) {
+    const bool is_first = blockIdx.x == 0 && blockIdx.y == 0;
+    if (!SINKS && is_first && threadIdx.x == 0) dsinks[0] = 0.0f;
+    if (SINKS && blockIdx.x == 0 && blockIdx.y < heads) {
+      SinkGradient(sinks, out, dout, lse, dsinks, batch, heads, seq);
+    }
+    return;
+  }
   __shared__ ReferenceTiles tiles;
   const bool is_keys = blockIdx.z == 0;
   const int group = heads / kv_heads;
@@ -112,7 +158,8 @@ extern "C" __global__ void attention_backward_reference(const Element* q, const 
   LoadRows(tiles.owned[1], (is_keys ? v : dout) + owned_at, first, owned_rows);
   const auto load_facts = [&](int at, int row) {
     const long long rows = static_cast<long long>(at) * seq;
-    LoadFacts(tiles, out + rows * HEAD_DIM, dout + rows * HEAD_DIM, lse + rows, row, seq);
+    LoadFacts(tiles, out + rows * HEAD_DIM, dout + rows * HEAD_DIM, lse + rows, row, seq, keys,
+              starts, sequences);
   };
   if (!is_keys) load_facts(head, first);
 
@@ -132,7 +179,7 @@ extern "C" __global__ void attention_backward_reference(const Element* q, const 
       LoadRows(tiles.other[1], (is_keys ? dout : v) + other_at, row, other_rows);
       if (is_keys) load_facts(other, row);
       __syncthreads();
-      Slopes(tiles, is_keys, first, row, seq, keys, window, scale);
+      Slopes(tiles, is_keys, first, row, seq, keys, window, scale, cap);
       __syncthreads();
       AddRows(tiles, sums);
     }

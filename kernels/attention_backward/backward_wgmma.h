@@ -28,7 +28,7 @@ constexpr bool kTurns = kStrips * kSlabs < kGroups;
 static_assert(kTurns ? kStrips * kSlabs == 1 : kStrips * kSlabs == kGroups && kStrips * kSlabs <= 2,
               "the tiles this is written for");
 // Whether the slopes are made from rounded weights, for want of registers.
-constexpr bool kRounds = kStrips > 1 || kGroups > 2;
+constexpr bool kRounds = !SOFTCAP && (kStrips > 1 || kGroups > 2);
 constexpr int kSlopeStripBytes = BLOCK_N * 128;  // of 64 streamed rows
 
 // The named barriers of the consumers, around the scores' gradient in shared memory.
@@ -89,8 +89,8 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
   BarrierExpect(arena.HeldFull(), 2 * kGroups * kBoxBytes);
   for (int i = 0; i < 2 * kGroups; ++i) {
     const int matrix = i / kGroups, group = i % kGroups;
-    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), 0, at.row + group * 64, 0,
-            at.head - batch * sides.held_heads, batch);
+    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), 0,
+            problem.start + at.row + group * 64, 0, at.head - batch * sides.held_heads, batch);
   }
   const Stream<kKeys> stream(problem, at);
   const int first_head = batch * sides.streamed_heads;  // of the batch
@@ -103,7 +103,7 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
     for (int matrix = 0; matrix < 2; ++matrix) {
       for (int strip = 0; strip < kStrips; ++strip) {
         LoadBox(arena.Streamed(stage.slot, matrix) + strip * kBoxBytes, streamed[matrix], full, 0,
-                row + strip * 64, 0, head - first_head, batch);
+                problem.start + row + strip * 64, 0, head - first_head, batch);
       }
     }
     if (kKeys) {
@@ -222,13 +222,15 @@ struct Sums {
   float weights[kSums];
 };
 
-// From the scores of the streamed tile from `first` to their weights, in place.
+// From the scores of the streamed tile from `first` to their weights, in place and rounded.
 template <bool kKeys>
 __device__ __forceinline__ void WeighTile(const Problem& problem, const Group& group, int held_row,
                                           int first, const float* facts, const RowFacts& own,
-                                          float (&p)[kScores]) {
+                                          float (&p)[kScores], unsigned (&packed)[kScores / 2]) {
+  const Scale scale = ScaleOf(problem);
+  if (SOFTCAP) Cap(p, scale);
   MaskTile<kKeys, 64>(problem, held_row + group.index * 64, first, p);
-  Weigh<kKeys>(p, problem.scale * kLog2E, facts, own);
+  Weigh<kKeys>(p, scale.log2, facts, own, packed);
 }
 
 // Starts the products with the scores' slopes, and with OVERLAP the next scores, `p` of `next`.
@@ -299,11 +301,8 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const unsign
       MmaWait<1>();
       Pin(p);
     }
-    WeighTile<kKeys>(problem, group, at.row, first, tile_facts, own, p);
-    if (kKeys) {
-      PackAll(p, packed);
-      group.StartSums(sums.weights, packed, 1);
-    }
+    WeighTile<kKeys>(problem, group, at.row, first, tile_facts, own, p, packed);
+    if (kKeys) group.StartSums(sums.weights, packed, 1);
     MmaWait<kKeys ? 1 : 0>();
     Pin(t);
     if (kKeys && kRounds) {
@@ -329,12 +328,13 @@ __device__ void Consume(const Problem& problem, const Arena& arena, const unsign
 }
 
 template <bool kKeys>
-__device__ __forceinline__ void Walk(const Problem& problem, const CUtensorMap* const (&held)[2],
+__device__ __forceinline__ void Walk(Problem problem, const CUtensorMap* const (&held)[2],
                                      const CUtensorMap* const (&streamed)[2], const float* facts,
                                      const Gradients& gradients, float* dq_sums) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const Arena arena = {SharedAddress(shared)};
   const Held at = HeldBy<kKeys>(problem, blockIdx.x);
+  if (PACKED && at.row >= problem.keys) return;
   if (threadIdx.x == 0) InitBarriers(arena);
   __syncthreads();
   const int index = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);

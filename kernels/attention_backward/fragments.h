@@ -8,7 +8,22 @@
 #include "quad.cuh"
 #include "stores.h"
 
-constexpr float kHidden = -1e30f;  // a score without weight
+// A score without weight. Its square is finite where the cap's slope is made from it.
+constexpr float kHidden = SOFTCAP ? -1e15f : -1e30f;
+
+// Relative error up to 2^-11.
+__device__ __forceinline__ float Tanh(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Makes hyperbolic tangents of products.
+template <int kCount>
+__device__ __forceinline__ void Cap(float (&s)[kCount], const Scale& scale) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) s[i] = Tanh(s[i] * scale.to_cap);
+}
 
 // Hides the columns of a lane's two rows before their bounds (kBefore), or those from there on.
 template <bool kBefore, int kCount>
@@ -78,18 +93,35 @@ __device__ __forceinline__ float2 StreamedPair(const float* facts, int i) {
   return *reinterpret_cast<const float2*>(facts + at / kFactRows * kFactFloats + at % kFactRows);
 }
 
-// From scores to weights. `facts` are the streamed rows' (kKeys), `rows` the held ones'.
+template <int kCount>
+__device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[kCount / 2]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
+}
+
+// From scores, or the tangents that Cap has left, to weights, also rounded ones for dV (kKeys).
+// With SOFTCAP those that are not rounded are multiplied by the cap's slope. `facts` are the
+// streamed rows' (kKeys), `rows` the held ones'.
 template <bool kKeys, int kCount>
 __device__ __forceinline__ void Weigh(float (&s)[kCount], float scale_log2, const float* facts,
-                                      const RowFacts& rows) {
+                                      const RowFacts& rows, unsigned (&packed)[kCount / 2]) {
 #pragma unroll
   for (int i = 0; i < kCount; i += 4) {
     const float2 lse = kKeys ? StreamedPair(facts, i) : make_float2(rows.lse[0], rows.lse[1]);
+    float slope[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) slope[e] = 1.0f - s[i + e] * s[i + e];
     s[i] = Exp2(s[i] * scale_log2 - lse.x);
     s[i + 1] = Exp2(s[i + 1] * scale_log2 - (kKeys ? lse.y : lse.x));
     s[i + 2] = Exp2(s[i + 2] * scale_log2 - (kKeys ? lse.x : lse.y));
     s[i + 3] = Exp2(s[i + 3] * scale_log2 - lse.y);
+    if (!SOFTCAP) continue;
+    packed[i / 2] = Pack(s[i], s[i + 1]);
+    packed[i / 2 + 1] = Pack(s[i + 2], s[i + 3]);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) s[i + e] *= slope[e];
   }
+  if (!SOFTCAP && kKeys) PackAll(s, packed);
 }
 
 // From the weights' slopes `t` and the weights `p` to the scores' slopes, of four scores from the
@@ -124,20 +156,16 @@ __device__ __forceinline__ void Slope(float (&t)[kCount], const unsigned (&p)[kC
   }
 }
 
-template <int kCount>
-__device__ __forceinline__ void PackAll(const float (&s)[kCount], unsigned (&p)[kCount / 2]) {
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) p[i] = Pack(s[2 * i], s[2 * i + 1]);
-}
-
 // Writes rows `row` and `row + 8` of a head times `scale`, 16 bytes a lane at a time, as far as
 // they are before `end`.
 template <int kCount>
-__device__ __forceinline__ void StoreRows(int heads, int head, int row, int end, float scale,
-                                          const float (&sums)[kCount], const View<Element>& to) {
+__device__ __forceinline__ void StoreRows(const Problem& problem, int heads, int head, int row,
+                                          int end, float scale, const float (&sums)[kCount],
+                                          const View<Element>& to) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    uint4* line = reinterpret_cast<uint4*>(to.Row(heads, head, row + r * 8)) + threadIdx.x % 4;
+    uint4* line = reinterpret_cast<uint4*>(to.Row(heads, head, problem.start + row + r * 8)) +
+                  threadIdx.x % 4;
 #pragma unroll
     for (int i = 0; i < kCount / 16; ++i) {
       unsigned w[4];
@@ -180,6 +208,6 @@ __device__ __forceinline__ void StoreHeld(const Problem& problem, const Held& at
   }
   const Sides<kKeys> sides(problem);
   const int heads = sides.held_heads, end = sides.held_rows;
-  StoreRows(heads, at.head, row, end, problem.scale, slopes, to.slopes);
-  if (kKeys) StoreRows(heads, at.head, row, end, 1.0f, weights, to.weights);
+  StoreRows(problem, heads, at.head, row, end, problem.scale, slopes, to.slopes);
+  if (kKeys) StoreRows(problem, heads, at.head, row, end, 1.0f, weights, to.weights);
 }

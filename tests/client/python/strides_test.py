@@ -218,7 +218,8 @@ class Attention(KernelTest):
 
     @classmethod
     def prepare(cls):
-        cls.sweep_kernel("attention_backward", "--dtype", "f16", **cls.SIZES)
+        spec = kit.ROOT / "kernels/attention_backward/attention_backward.textproto"
+        cls.sweep_kernel(spec, "--dtype", "f16", **cls.SIZES)
 
     def test_gradients_of_views_are_those_of_copies(self):
         import numpy
