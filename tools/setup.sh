@@ -141,6 +141,15 @@ ensure_torch() {
     die "PyTorch cannot be installed here; the whole log is in $log. If a Python has it: TUNE_TORCH_PYTHON=... ./check torch"
 }
 
+# transformers beside that PyTorch, for the tests of tunectl.patch. Nothing stops without it. REQUIRES: ensure_torch.
+ensure_transformers() {
+  local log=build/torch.log python=build/torch/bin/python3
+  "$python" -c 'import importlib.util as u; exit(u.find_spec("transformers") is None)' && return
+  say "installing transformers beside PyTorch (60 MB, log in $log)"
+  quietly "$log" "$python" -m pip install --disable-pip-version-check transformers ||
+    say "transformers cannot be installed here: the tests that need it are skipped"
+}
+
 # build PRESET [TARGET...]: output only when there is something to say.
 build() {
   local preset="$1" log="build/$1.log"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 from ._answer import Answer, NoExactRecord, Value
 from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_client, pin, use
@@ -26,6 +26,7 @@ from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_clie
 if TYPE_CHECKING:
     from ._callable import TunedKernel
     from ._explain import Explanation
+    from ._patch import Patched
     from ._peer_kinds import Peer, gradient
     from ._program import LaunchError
     from ._watch import Better, Watch
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Better", "Client", "DaemonError", "LaunchError", "NoExactRecord", "Peer", "Rows", "UnpinnedError",
            "Value", "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain", "figures",
-           "gradient", "jobs", "kernel", "open", "pin", "records", "submit", "sweeps", "trials", "wait", "watch"]
+           "gradient", "jobs", "kernel", "open", "patch", "patched", "pin", "records", "submit", "sweeps", "trials", "unpatch", "wait",
+           "watch"]
 __version__ = "0.1.0"
+_Model = TypeVar("_Model")
 
 
 def open(snapshot: Union[str, os.PathLike[str], None] = None, *, deadline: float = DEADLINE_SECONDS,
@@ -149,6 +152,38 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
     elif gradient is not None and not callable(gradient):
         raise TypeError(f"gradient= is a function, or a whole number for the dim of that name, not {gradient!r}")
     return TunedKernel(name, fallback, gradient, dims, scalars, returns)
+
+
+def patch(model: _Model) -> _Model:
+    """Has a model of `transformers` run its layers by `tunectl.ops`, and returns that model.
+
+        model = tunectl.patch(AutoModelForCausalLM.from_pretrained("..."))
+        optimiser = tunectl.ops.AdamW(model.parameters())
+        print(tunectl.patched(model))
+
+    Attention, rotary embeddings, RMS norms, MLPs with a silu gate and the loss of a causal language model, as Llama,
+    Qwen, Mistral and Gemma have them. Results and gradients stay the same within the ops' tolerance. Parameters, state
+    dicts and the config do not change, nor do other models. A second patch of a model changes nothing.
+
+    TypeError: it is no model of transformers. ValueError: it has no layer that an op can run.
+    """
+    from . import _patch
+
+    return _patch.patch(model)  # type: ignore[no-any-return]
+
+
+def unpatch(model: _Model) -> _Model:
+    """Gives the layers of a model that `patch` changed their own code back, and returns the model."""
+    from . import _patch
+
+    return _patch.unpatch(model)  # type: ignore[no-any-return]
+
+
+def patched(model: Any) -> Patched:
+    """Returns which layers of a model tunectl.ops run and why others keep their own code; print() the result."""
+    from . import _patch
+
+    return _patch.patched(model)
 
 
 def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
