@@ -1,132 +1,254 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Llama of `transformers` that trains with tuned attention beside the same model with PyTorch's attention.
+"""A Llama of `transformers` that trains by tunectl.patch, beside the same model as it is, by Liger and by torch.compile.
 
-Needs a GPU, PyTorch and transformers. With --tune it sweeps `attention` and `attention_backward` for these sizes first;
-without, it takes the snapshot that TUNE_SNAPSHOT names.
+Needs a GPU, PyTorch, transformers and, for the peer `liger`, liger-kernel. With --tune it sweeps the kernels for these
+sizes first; without, it takes the snapshot that TUNE_SNAPSHOT names.
 
     python3 bench/studies/llama.py --bin build/release/bin --tune
 
-Prints JSON: losses of both models over the same steps, the largest difference of a gradient after the first step
-over the largest gradient, step times by turns, and what ran the fallback.
+Each variant is a process of its own, since Liger's patch changes the whole process. They take turns of a few steps on
+the same tokens, in another order each round. A turn's first step is not timed, and its memory is given back at the end.
+
+Prints JSON, by variant: losses of the first steps, step times in milliseconds, peak memory of a step in MiB, the
+largest difference of a gradient from `sdpa`'s over the largest gradient, ratios of step times to each of --over in
+the same round, and the layers that tunectl runs with the reasons for fallbacks.
 """
 from __future__ import annotations
 
 import argparse
-import copy
+import dataclasses
 import json
+import math
+import multiprocessing
+import multiprocessing.connection
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "client" / "python" / "src"))
 
-import torch
-from transformers import AttentionInterface, LlamaConfig, LlamaForCausalLM
-
-import tunectl
+VARIANTS = ("sdpa", "liger", "compile", "tunectl", "tunectl+compile")
 
 
-def sdpa(q, k, v):
-    """PyTorch's attention with the results of the kernel `attention`; it has no log-sum-exp to give."""
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True), None
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    layers: int
+    width: int
+    batch: int
+    seq: int
+    vocab: int
+    adamw: bool
 
+    @property
+    def inner(self) -> int:
+        return self.width * 11 // 4
 
-KERNEL = tunectl.kernel("attention", fallback=sdpa, causal=1)
+    @property
+    def heads(self) -> int:
+        return self.width // 128
 
-
-def tuned_attention(module, query, key, value, attention_mask, **_):
-    """`transformers` gives views of [batch, seq, heads, head_dim]; the kernel takes contiguous arrays."""
-    assert attention_mask is None, "no padding in this study"
-    out, _ = KERNEL(query.contiguous(), key.contiguous(), value.contiguous())
-    return out.transpose(1, 2).contiguous(), None
-
-
-def models(layers: int, width: int) -> dict[str, LlamaForCausalLM]:
-    """Two models with the same weights."""
-    AttentionInterface.register("tuned", tuned_attention)
-    torch.manual_seed(1)
-    config = LlamaConfig(hidden_size=width, intermediate_size=width * 11 // 4, num_hidden_layers=layers, vocab_size=8192,
-                         num_attention_heads=width // 128, num_key_value_heads=width // 128,
-                         attn_implementation="sdpa")
-    first = LlamaForCausalLM(config).to("cuda", torch.bfloat16)
-    second = copy.deepcopy(first)
-    second.set_attn_implementation("tuned")
-    return {"sdpa": first, "tunectl": second}
+    def kernels(self) -> list[tuple[str, dict[str, int]]]:
+        """What a patched step launches."""
+        tokens, heads = self.batch * self.seq, {"heads": self.heads, "kv_heads": self.heads, "head_dim": 128}
+        attention = {"batch": self.batch, "seq": self.seq, "causal": 1, **heads}
+        made = [("attention", attention), ("attention_backward", attention),
+                ("rmsnorm", {"rows": tokens, "cols": self.width, "residual": 0}),
+                ("rmsnorm_backward", {"rows": tokens, "cols": self.width}),
+                ("swiglu", {"rows": tokens, "cols": self.inner}), ("swiglu_backward", {"rows": tokens, "cols": self.inner})]
+        made += [("rope", {"seq": tokens, "batch": 1, "backward": mode, **heads}) for mode in (0, 1)]
+        made += [("cross_entropy", {"rows": tokens, "cols": self.vocab, "gradient": mode}) for mode in (0, 1)]
+        if self.adamw:
+            counts = {self.width, self.width * self.width, self.width * self.inner, self.width * self.vocab}
+            made += [("adamw", {"n": count}) for count in sorted(counts)]
+        return made
 
 
 class Trainer:
-    def __init__(self, model: LlamaForCausalLM) -> None:
-        self.model = model
-        self.optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
+    """One variant, in its process."""
 
-    def step(self, tokens: torch.Tensor) -> tuple[float, float]:
+    def __init__(self, name: str, sizes: Sizes) -> None:
+        import torch
+        import transformers
+
+        if name == "liger":
+            from liger_kernel.transformers import apply_liger_kernel_to_llama
+
+            apply_liger_kernel_to_llama()
+        self.torch = torch
+        torch.manual_seed(1)
+        config = transformers.LlamaConfig(
+            hidden_size=sizes.width, intermediate_size=sizes.inner, num_hidden_layers=sizes.layers, vocab_size=sizes.vocab,
+            num_attention_heads=sizes.heads, num_key_value_heads=sizes.heads, attn_implementation="sdpa")
+        self.model = transformers.LlamaForCausalLM(config).to("cuda", torch.bfloat16).train()
+        optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4, fused=True)
+        if "tunectl" in name:
+            import tunectl
+
+            tunectl.open()
+            tunectl.patch(self.model)
+            if sizes.adamw:
+                optimizer = tunectl.ops.AdamW(self.model.parameters(), lr=3e-4)
+        self.optimizer = optimizer
+        self.call = torch.compile(self.model) if "compile" in name else self.model
+        drawn = torch.Generator("cuda").manual_seed(2)
+        self.tokens = torch.randint(sizes.vocab, (sizes.batch, sizes.seq), device="cuda", generator=drawn)
+
+    def step(self) -> tuple[float, float]:
         """The loss, and the milliseconds of forward, backward and update."""
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         self.optimizer.zero_grad(set_to_none=False)
-        loss = self.model(input_ids=tokens, labels=tokens, use_cache=False).loss
+        loss = self.call(input_ids=self.tokens, labels=self.tokens, use_cache=False).loss
         loss.backward()
         self.optimizer.step()
         end.record()
         end.synchronize()
         return loss.item(), start.elapsed_time(end)
 
+    def turn(self, steps: int) -> dict:
+        """Steps after one that is not timed."""
+        cuda = self.torch.cuda
+        losses = [self.step()[0]]
+        cuda.reset_peak_memory_stats()
+        times = []
+        for _ in range(steps):
+            loss, milliseconds = self.step()
+            losses.append(loss)
+            times.append(milliseconds)
+        peak = cuda.max_memory_allocated() / 2**20
+        cuda.empty_cache()
+        return {"losses": losses, "milliseconds": times, "peak_mib": peak}
 
-def gradient_difference(first: torch.nn.Module, second: torch.nn.Module) -> float:
-    pairs = list(zip(first.parameters(), second.parameters()))
-    largest = max(one.grad.abs().max().item() for one, _ in pairs)
-    return max((one.grad.float() - other.grad.float()).abs().max().item() for one, other in pairs) / largest
+    def gradients(self, file: str, is_first: bool) -> dict:
+        """The first writes its gradients of the last step, others compare theirs."""
+        mine = {name: one.grad for name, one in self.model.named_parameters()}
+        if is_first:
+            self.torch.save({name: one.cpu() for name, one in mine.items()}, file)
+            return {}
+        theirs = self.torch.load(file, mmap=True)
+        largest = max(one.abs().max().item() for one in theirs.values())
+        return {"gradient_difference": max((one.float() - theirs[name].cuda().float()).abs().max().item()
+                                           for name, one in mine.items()) / largest}
+
+    def about(self) -> dict:
+        made = {"device": self.torch.cuda.get_device_name(), "torch": self.torch.__version__}
+        if "tunectl" in sys.modules:
+            import tunectl
+
+            report = tunectl.patched(self.model)
+            made |= {"layers": report.layers, "left": report.left, "fallbacks": report.notes}
+        return made
 
 
-def tune(folder: pathlib.Path, sizes: dict[str, int], budget: str, out: pathlib.Path) -> None:
+def serve(pipe: multiprocessing.connection.Connection, name: str, sizes: Sizes) -> None:
+    """A variant's process: makes calls of its Trainer until the pipe closes."""
+    try:
+        trainer = Trainer(name, sizes)
+        pipe.send({})
+        while True:
+            method, arguments = pipe.recv()
+            pipe.send(getattr(trainer, method)(*arguments))
+    except EOFError:
+        pass
+    except Exception:  # the study goes on without this variant
+        pipe.send({"error": traceback.format_exc()})
+
+
+class Variant:
+    def __init__(self, name: str, sizes: Sizes) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.name, self.error = name, ""
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=serve, args=(other, name, sizes), daemon=True)
+        self._process.start()
+        other.close()
+        self._answer()
+
+    def ask(self, method: str, *arguments: object) -> dict:
+        """{} if the variant has failed."""
+        if self.error:
+            return {}
+        self._pipe.send((method, arguments))
+        return self._answer()
+
+    def _answer(self) -> dict:
+        try:
+            made = self._pipe.recv()
+        except EOFError:
+            made = {"error": "its process ended"}
+        self.error = made.pop("error", "")
+        if self.error:
+            print(f"{self.name}: {self.error}", file=sys.stderr)
+        return made
+
+
+def tune(folder: pathlib.Path, sizes: Sizes, budget: str, out: pathlib.Path) -> None:
     """Leaves a snapshot with the binaries beside it."""
-    dims = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
-    for kernel in "attention", "attention_backward":
-        subprocess.run([folder / "tunectl", "sweep", kernel, *dims, "--budget", budget], check=True, stdout=sys.stderr)
+    for kernel, dims in sizes.kernels():
+        spelled = [word for name, value in dims.items() for word in (f"--{name}", str(value))]
+        subprocess.run([folder / "tunectl", "sweep", kernel, *spelled, "--dtype", "bf16", "--budget", budget], check=True,
+                       stdout=sys.stderr)
     subprocess.run([folder / "tunectl", "snapshot", "export", out, "--artifacts"], check=True, stdout=sys.stderr)
+
+
+def ratios(times: dict[str, list[float]], over: str) -> dict[str, dict[str, float]]:
+    """Step times of each variant over those of another, round by round."""
+    made = {}
+    for name, own in times.items():
+        each = [mine / theirs for mine, theirs in zip(own, times.get(over, ()))]
+        if each and name != over:
+            mean = statistics.fmean(each)
+            half = 1.96 * statistics.stdev(each) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+            made[name] = {"mean": mean, "low": mean - half, "high": mean + half}
+    return made
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of tunectl")
-    parser.add_argument("--tune", action="store_true", help="sweep both kernels first")
-    parser.add_argument("--budget", default="30s", help="of each sweep, as for tunectl sweep")
+    parser.add_argument("--tune", action="store_true", help="sweep the kernels first")
+    parser.add_argument("--budget", default="20s", help="of each sweep, as for tunectl sweep")
+    parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
+    parser.add_argument("--over", nargs="+", default=("sdpa", "liger"), help="variants that ratios are over")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=2048)
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--seq", type=int, default=4096)
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--vocab", type=int, default=8192)
+    parser.add_argument("--adamw", action="store_true", help="tunectl.ops.AdamW in tunectl's variants; its moments are f32")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=4, help="timed steps of a turn")
     args = parser.parse_args()
+    sizes = Sizes(args.layers, args.width, args.batch, args.seq, args.vocab, args.adamw)
     os.environ["PATH"] = f"{args.bin}:{os.environ['PATH']}"
     scratch = tempfile.TemporaryDirectory(prefix="tune-llama-")
     if args.tune:
-        heads = args.width // 128
-        sizes = {"batch": args.batch, "heads": heads, "kv_heads": heads, "seq": args.seq, "head_dim": 128, "causal": 1}
         os.environ["TUNE_SNAPSHOT"] = f"{scratch.name}/tuned.json"
         tune(args.bin, sizes, args.budget, pathlib.Path(os.environ["TUNE_SNAPSHOT"]))
-    tunectl.open()
-    trainers = {name: Trainer(model) for name, model in models(args.layers, args.width).items()}
-    tokens = torch.randint(8192, (args.batch, args.seq), device="cuda", generator=torch.Generator("cuda").manual_seed(2))
-    losses: dict[str, list[float]] = {name: [] for name in trainers}
-    times: dict[str, list[float]] = {name: [] for name in trainers}
-    difference = 0.0
-    for step in range(args.steps):
-        for name, trainer in trainers.items():
-            loss, milliseconds = trainer.step(tokens)
-            losses[name].append(loss)
-            if step >= 3:
-                times[name].append(milliseconds)
-        if step == 0:
-            difference = gradient_difference(*(one.model for one in trainers.values()))
-    ratios = [ours / theirs for ours, theirs in zip(times["tunectl"], times["sdpa"])]
-    print(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "losses": losses,
-                      "gradient_difference": difference, "milliseconds": times,
-                      "step_ratio": {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)},
-                      "fallbacks": list(KERNEL.notes)}, indent=1))
+    variants, results = [], {}
+    for name in args.variants:  # one after the other: the first step compiles
+        one = Variant(name, sizes)
+        results[name] = one.ask("turn", 0)
+        results[name] |= one.ask("gradients", f"{scratch.name}/gradients", name == args.variants[0])
+        variants.append(one)
+    times: dict[str, list[float]] = {one.name: [] for one in variants if not one.error}
+    for index in range(args.rounds):
+        turned = variants[index % len(variants):] + variants[:index % len(variants)]
+        for one in turned:
+            made = one.ask("turn", args.steps)
+            if made:
+                results[one.name]["losses"] += made["losses"]
+                results[one.name]["peak_mib"] = made["peak_mib"]
+                times[one.name].append(statistics.median(made["milliseconds"]))
+    for one in variants:
+        results[one.name] |= one.ask("about") | {"milliseconds": times.get(one.name, []), "error": one.error}
+    print(json.dumps({"sizes": dataclasses.asdict(sizes), "variants": results,
+                      "step_ratio": {over: ratios(times, over) for over in args.over}}, indent=1))
 
 
 if __name__ == "__main__":
