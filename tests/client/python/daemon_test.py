@@ -181,7 +181,7 @@ class Answers(DaemonTest):
                     call(wrong)
         self.assertEqual(_work._named({"id": 9, "kind": "sweep", "state": "done"}), ("job", 9), "jobs have their own numbers")
         with unittest.mock.patch.dict(sys.modules, pandas=None), self.assertRaisesRegex(
-                ImportError, "pip install pandas; without it, these rows are plain dicts"):
+                ImportError, "pip install pandas; without it, flat.. returns the same as a list of dicts"):
             tunectl.sweeps().to_pandas()
         endless = tunectl.submit(SAXPY, n=2049, device="cpu", seconds=600)
         self.assertEqual(tunectl.cancel(endless)["state"], "cancelled")

@@ -25,17 +25,18 @@ from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_clie
 
 if TYPE_CHECKING:
     from ._callable import TunedKernel
+    from ._comparison import Comparison
     from ._explain import Explanation
     from ._patch import Patched
     from ._peer_kinds import Peer, gradient
     from ._program import LaunchError
     from ._watch import Better, Watch
-    from ._work import DaemonError, Rows, cancel, jobs, records, submit, sweeps, trials, wait
+    from ._work import DaemonError, Rows, Sweep, cancel, jobs, records, submit, sweeps, trials, wait
 
-__all__ = ["Answer", "Better", "Client", "DaemonError", "LaunchError", "NoExactRecord", "Peer", "Rows", "UnpinnedError",
-           "Value", "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain", "figures",
-           "gradient", "jobs", "kernel", "open", "patch", "patched", "pin", "records", "submit", "sweeps", "trials", "unpatch", "wait",
-           "watch"]
+__all__ = ["Answer", "Better", "Client", "Comparison", "DaemonError", "LaunchError", "NoExactRecord", "Peer", "Rows", "Sweep",
+           "UnpinnedError", "Value", "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain",
+           "figures", "gradient", "jobs", "kernel", "open", "patch", "patched", "pin", "records", "submit", "sweeps", "trials",
+           "unpatch", "wait", "watch"]
 __version__ = "0.1.0"
 _Model = TypeVar("_Model")
 
@@ -191,7 +192,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
             sweep: Optional[Mapping[str, Iterable[int]]] = None, rounds: int = 0,
             leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
             arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
-            progress: Optional[Callable[[str], None]] = None, **dims: int) -> dict[str, Any]:
+            progress: Optional[Callable[[str], None]] = None, **dims: int) -> Comparison:
     """Measures kernels and Python functions that compute the same, by turns in one run of a daemon.
 
     kernels  names of the catalogue or paths of specs, "label=..." if wanted; the first determines the
@@ -209,18 +210,18 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
              is installed. On a GPU torch
     progress called with a sentence on the present step
 
-    Returns the comparison as a row, with `problems` and their `kernels`, of which `figures` makes a flat
-    list; `tunectl compare show ID` and `tunectl report compare ID` show it, too. Needs the `rpc` extra and
-    a daemon on this host. The row says which peers raised or gave other results. DaemonError: the daemon is
-    away, or refuses. A script guards itself with `if __name__ == "__main__"`, since each peer has a process
+    Returns the comparison as a row, a dict with `problems` and their `kernels`, which prints as `tunectl compare`
+    does; `to_frame()` has a line for each kernel and peer on each problem. `tunectl compare show ID` and `tunectl
+    report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host. The row says which peers raised
+    or gave other results. DaemonError: the daemon is away, or refuses. A script guards itself with `if __name__ == "__main__"`, since each peer has a process
     of its own.
     """
     from . import _compare
 
     return _compare.compare(kernels, peers, dtype=dtype, device=device, sweep=sweep, rounds=rounds,
                             leg_seconds=leg_seconds, peer_seconds=peer_seconds, warm=warm, default=default, seed=seed,
-                            arrays=arrays, address=address, timeout=timeout, progress=progress,
-                            **dims)
+                            arrays=arrays, address=address, timeout=timeout,
+                            progress=progress, **dims)
 
 
 def figures(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -240,24 +241,33 @@ def digest() -> str:
     return current().digest
 
 
+def __dir__() -> list[str]:
+    """The public names alone, for completion in a notebook."""
+    return sorted([*__all__, "__version__", "ops", "triton"])
+
+
 def __getattr__(name: str) -> Any:
     if name == "LaunchError":
         from ._program import LaunchError
 
         return LaunchError
-    if name == "ops":
+    if name in ("ops", "triton"):
         import importlib
 
-        return importlib.import_module(".ops", __name__)
+        return importlib.import_module(f".{name}", __name__)
     if name in ("Peer", "gradient"):
         from . import _peer_kinds
 
         return getattr(_peer_kinds, name)
+    if name == "Comparison":
+        from ._comparison import Comparison
+
+        return Comparison
     if name in ("Better", "Watch"):
         from . import _watch
 
         return getattr(_watch, name)
-    if name in ("DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"):
+    if name in ("DaemonError", "Rows", "Sweep", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"):
         from . import _work
 
         return getattr(_work, name)

@@ -157,3 +157,9 @@ class Answer(Mapping[str, Value]):
         match = self.match.replace("_", " ")  # a reason begins with it, unless it is a default's
         said = self.reason if self.reason.startswith(match) else f"{match}: {self.reason}"
         return f"<{self.kernel}: {config or 'no config'}; {said}>"
+
+    def _repr_html_(self) -> str:
+        """As `tunectl best` prints it."""
+        from . import _answer_view
+
+        return _answer_view.view_of(self).html()

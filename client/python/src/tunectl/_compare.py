@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, Union
 
 from . import _daemon, _peer, _rpc
+from ._comparison import Comparison
 from ._dtypes import dtype_name
 from ._peer_kinds import Gradient, Peer
 from ._work import _source_of
@@ -247,7 +248,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
             rounds: int = 0, leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False,
             default: bool = False, seed: int = 0, arrays: Optional[str] = None,
             address: Optional[str] = None, timeout: float = 3600.0,
-            progress: Optional[Callable[[str], None]] = None, **dims: int) -> dict[str, Any]:
+            progress: Optional[Callable[[str], None]] = None, **dims: int) -> Comparison:
     """See tunectl.compare."""
     _check_peers(peers)
     kind = _kind_of(arrays)
@@ -269,10 +270,10 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
             _cancel(where, job.id)
             raise
         last = daemon.call("CompareService", "GetComparison", comparison_id=comparison_id)
-    return _with_reasons(_rpc.as_rows([last])[0], turns.unchecked)
+    return _with_reasons(Comparison(_rpc.as_rows([last])[0]), turns.unchecked)
 
 
-def _with_reasons(row: dict[str, Any], unchecked: Mapping[str, str]) -> dict[str, Any]:
+def _with_reasons(row: Comparison, unchecked: Mapping[str, str]) -> Comparison:
     """The row with the reasons of peers that sent no outputs, which the daemon was not told."""
     for problem in row["problems"]:
         for kernel in problem["kernels"]:

@@ -45,6 +45,8 @@ class Explanation(_Facts):
     def __str__(self) -> str:
         return self.text
 
+    __repr__ = __str__
+
 
 def _field(said: dict[str, Any]) -> Field:
     if said["rule"] in _NUMBERED:

@@ -6,6 +6,7 @@ with gRPC's `code`. `address` is the daemon's, by default TUNE_ADDRESS or the ho
 """
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import re
@@ -14,31 +15,12 @@ from typing import Any, Optional, Union
 
 from . import _daemon, _kernel_folder, _progress, _rpc
 from ._dtypes import dtype_name
+from ._results import Jobs, Records, Rows, Sweep, Sweeps, Trials
 from ._rpc import DaemonError
 
-__all__ = ["DaemonError", "Rows", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"]
+__all__ = ["DaemonError", "Rows", "Sweep", "cancel", "jobs", "records", "submit", "sweeps", "trials", "wait"]
 
 _TIMEOUT_SECONDS = 10.0
-
-
-class Rows(list[dict[str, Any]]):
-    """Plain dicts, the newest first; in a notebook with pandas they show as a table."""
-
-    def to_pandas(self) -> Any:
-        """Returns a DataFrame. ImportError: pandas is not installed."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(f"a DataFrame needs pandas, and there is none ({error}): pip install pandas; "
-                              f"without it, these rows are plain dicts", name="pandas") from None
-
-        return pandas.DataFrame(list(self))
-
-    def _repr_html_(self) -> Optional[str]:
-        try:
-            return str(self.to_pandas()._repr_html_())
-        except ImportError:
-            return None
 
 
 def _connect(address: Optional[str], timeout: float) -> _rpc.Connection:
@@ -85,33 +67,34 @@ def _job_id(daemon: _rpc.Connection, work: Work) -> int:
 
 
 def jobs(*, limit: int = 20, unfinished: bool = False, address: Optional[str] = None,
-         timeout: float = _TIMEOUT_SECONDS) -> Rows:
+         timeout: float = _TIMEOUT_SECONDS) -> Jobs:
     """Lists jobs of every kind, newest first, as `tunectl job list` does."""
     with _connect(address, timeout) as daemon:
         answer = daemon.call("JobService", "ListJobs", limit=limit, unfinished=unfinished)
-    return Rows(_rpc.as_rows(answer.jobs))
+    return Jobs(_rpc.as_rows(answer.jobs))
 
 
 def sweeps(*, limit: int = 20, address: Optional[str] = None,
-           timeout: float = _TIMEOUT_SECONDS) -> Rows:
+           timeout: float = _TIMEOUT_SECONDS) -> Sweeps:
     """Lists sweeps with their results, newest first, as `tunectl sweep list` does."""
     with _connect(address, timeout) as daemon:
         answer = daemon.call("JobService", "ListJobs", limit=limit, kind="JOB_KIND_SWEEP", with_results=True)
-        return Rows(_rpc.as_rows(sweep for job in answer.jobs for sweep in _rpc.unpacked(job.results, "Sweep")))
+        return Sweeps(map(Sweep, _rpc.as_rows(sweep for job in answer.jobs for sweep in _rpc.unpacked(job.results, "Sweep"))))
 
 
-def trials(sweep: Work, *, address: Optional[str] = None, timeout: float = 60.0) -> Rows:
-    """Returns all trials of a sweep: config, outcome, measurement.
+def trials(sweep: Work, *, address: Optional[str] = None, timeout: float = 60.0) -> Trials:
+    """Returns all trials of a sweep: config, outcome, measurement. `to_frame()` has a column for each param.
 
     sweep  its row, its job's row, its number, "sweep:7" or "job:9"; `wait` and `cancel` take the same
     DaemonError with code NOT_FOUND: no such sweep.
     """
     with _connect(address, timeout) as daemon:
         sweep_id = _sweep_id(daemon, sweep)
-        return Rows(_rpc.as_rows(daemon.watch("SweepService", "ListTrials", sweep_id=sweep_id)))
+        fixed = daemon.call("SweepService", "GetSweep", sweep_id=sweep_id).fixed_params
+        return Trials(_rpc.as_rows(daemon.watch("SweepService", "ListTrials", sweep_id=sweep_id)), list(fixed))
 
 
-def records(kernel: str = "", *, address: Optional[str] = None, timeout: float = _TIMEOUT_SECONDS) -> Rows:
+def records(kernel: str = "", *, address: Optional[str] = None, timeout: float = _TIMEOUT_SECONDS) -> Records:
     """Lists the best known configs, of one kernel or of all, as `tunectl record list` does."""
     found: list[Any] = []
     with _connect(address, timeout) as daemon:
@@ -119,7 +102,7 @@ def records(kernel: str = "", *, address: Optional[str] = None, timeout: float =
             page = daemon.call("RecordService", "ListRecords", kernel_name=kernel, first=len(found))
             found.extend(page.records)
             if not page.left or not page.records:
-                return Rows(_rpc.as_rows(found))
+                return Records(_rpc.as_rows(found))
 
 
 def cancel(sweep: Work, *, address: Optional[str] = None,
@@ -128,8 +111,9 @@ def cancel(sweep: Work, *, address: Optional[str] = None,
     kind, number = _named(sweep)
     with _connect(address, timeout) as daemon:
         job = daemon.call("JobService", "CancelJob", job_id=_job_id(daemon, sweep))
-        last = job if kind == "job" else daemon.call("SweepService", "GetSweep", sweep_id=number)
-        return _rpc.as_rows([last])[0]
+        if kind == "job":
+            return _rpc.as_rows([job])[0]
+        return Sweep(_rpc.as_rows([daemon.call("SweepService", "GetSweep", sweep_id=number)])[0])
 
 
 def _source_of(spec: str) -> Any:
@@ -152,7 +136,7 @@ def _whole(name: str, value: Any) -> int:
 def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int = 0,
            seconds: float = 0.0, strategy: str = "", seed: int = 0, background: bool = False,
            idempotency_key: str = "", address: Optional[str] = None,
-           timeout: float = _TIMEOUT_SECONDS, **dims: int) -> dict[str, Any]:
+           timeout: float = _TIMEOUT_SECONDS, **dims: int) -> Sweep:
     """Submits a sweep and returns its row at once; `wait` follows it.
 
     kernel  a name of the catalogue, or the path of a spec (.textproto)
@@ -171,24 +155,35 @@ def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int =
         request["kernel_name"] = kernel
     with _connect(address, timeout) as daemon:
         sweep = daemon.call("SweepService", "SubmitSweep", **request)
-    return _rpc.as_rows([sweep])[0]
+    return Sweep(_rpc.as_rows([sweep])[0])
 
 
 def wait(sweep: Work, *, timeout: float = 3600.0, address: Optional[str] = None,
-         progress: Union[bool, Callable[[dict[str, Any]], None]] = False) -> dict[str, Any]:
-    """Follows a sweep to its end and returns its row at the end.
+         progress: Union[bool, Callable[[Sweep], None]] = False) -> Sweep:
+    """Follows a sweep to its end and returns its row at the end, which prints as `tunectl sweep` does.
 
     progress  True: shows a bar, in a notebook or a terminal. A function: is called with the sweep's
               row, a few times a second at most
     DaemonError with code DEADLINE_EXCEEDED after `timeout` seconds: the sweep goes on.
     """
     last: dict[str, Any] = {}
-    tell = progress if callable(progress) else _progress.Bar() if progress else None
+    bar = _progress.Bar() if progress and not callable(progress) else None
     with _connect(address, timeout) as daemon:
         sweep_id = _sweep_id(daemon, sweep)
         for event in daemon.watch("JobService", "WatchJob", job_id=_job_id(daemon, sweep_id)):
             for one in _rpc.unpacked(event.results, "Sweep"):
                 last = _rpc.as_rows([one])[0]
-            if tell is not None:
-                tell(last)
-    return last
+            if bar is not None:
+                bar(last)
+            elif callable(progress):
+                progress(Sweep(last))
+        return Sweep(last, _failures(daemon, last))
+
+
+def _failures(daemon: _rpc.Connection, sweep: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Why configs were not ok, by outcome. Without the report the result still has its outcomes."""
+    if not sweep.get("progress") or all(name == "ok" for name in sweep["progress"]["outcomes"]):
+        return []
+    with contextlib.suppress(DaemonError):
+        return _rpc.as_rows(daemon.call("ReportService", "GetSweepReport", sweep_id=sweep["id"]).outcomes)
+    return []
