@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results in Python against the terminal's: the same text, the same columns."""
+"""Results in Python against the terminal's: the same text, the same columns, and wrong peers that raise."""
 import contextlib
 import copy
 import csv
@@ -35,6 +35,10 @@ def memory(buffer):
     import numpy
 
     return numpy.asarray(buffer)
+
+
+def wrong(x, y):
+    return memory(x) + memory(y)
 
 
 class Texts(unittest.TestCase):
@@ -201,6 +205,18 @@ class Comparisons(daemon_kit.DaemonTest):
         self.assertIn("<b>numpy takes ", row._repr_html_().replace("<b>numpy is ", "<b>numpy takes "))
         if HAS_PANDAS:
             self.assertEqual(list(row.to_frame().n), [256, 256, 512, 512])
+
+    def test_wrong_results_raise_and_name_the_peer(self):
+        with self.assertRaisesRegex(tunectl.WrongResults, r"(?s)^wrong: its results differ against the reference of saxpy: out\["
+                                                          r".*\nallow_wrong=True returns the comparison all the same$") as caught:
+            tunectl.compare(SAXPY, {"numpy": saxpy, "wrong": wrong}, n=300, **self.QUICK)
+        row = caught.exception.comparison
+        self.assertGreater(next(one for one in row.flat() if one["kernel"] == "numpy")["median_ns"], 0)
+        self.assertNotIn("numpy:", str(caught.exception))
+        self.assertIn("wrong !differs", repr(row))
+        self.assertEqual(str(pickle.loads(pickle.dumps(caught.exception))), str(caught.exception))
+        again = tunectl.compare(SAXPY, {"wrong": wrong}, n=300, allow_wrong=True, **self.QUICK)
+        self.assertIn("wrong_result", [one["agreement"] for one in again.flat()])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_clie
 
 if TYPE_CHECKING:
     from ._callable import TunedKernel
-    from ._comparison import Comparison
+    from ._comparison import Comparison, WrongResults
     from ._explain import Explanation
     from ._patch import Patched
     from ._peer_kinds import Peer, gradient
@@ -37,6 +37,8 @@ __all__ = ["Answer", "Better", "Client", "Comparison", "DaemonError", "LaunchErr
            "UnpinnedError", "Value", "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain",
            "figures", "gradient", "jobs", "kernel", "open", "patch", "patched", "pin", "records", "submit", "sweeps", "trials",
            "unpatch", "wait", "watch"]
+           "UnpinnedError", "Value", "Watch", "WrongResults", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain", "figures",
+           "gradient", "jobs", "kernel", "open", "pin", "records", "submit", "sweeps", "trials", "wait", "watch"]
 __version__ = "0.1.0"
 _Model = TypeVar("_Model")
 
@@ -191,7 +193,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
             dtype: object = None, device: str = "",
             sweep: Optional[Mapping[str, Iterable[int]]] = None, rounds: int = 0,
             leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
-            arrays: Optional[str] = None, address: Optional[str] = None, timeout: float = 3600.0,
+            arrays: Optional[str] = None, allow_wrong: bool = False, address: Optional[str] = None, timeout: float = 3600.0,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> Comparison:
     """Measures kernels and Python functions that compute the same, by turns in one run of a daemon.
 
@@ -208,19 +210,21 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
     peer_seconds  after which a peer's turn ends and the peer leaves (at most 295, the default)
     arrays   "torch", "numpy" or "buffers" (memoryviews): what peers take; by default the first that
              is installed. On a GPU torch
+    allow_wrong  return the comparison even if the results of a kernel or peer are wrong
     progress called with a sentence on the present step
 
     Returns the comparison as a row, a dict with `problems` and their `kernels`, which prints as `tunectl compare`
     does; `to_frame()` has a line for each kernel and peer on each problem. `tunectl compare show ID` and `tunectl
-    report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host. The row says which peers raised
-    or gave other results. DaemonError: the daemon is away, or refuses. A script guards itself with `if __name__ == "__main__"`, since each peer has a process
+    report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host. The row says which peers raised.
+    WrongResults: a kernel or peer gave other results; its text names them, and its `comparison` has all that was
+    measured. DaemonError: the daemon is away, or refuses. A script guards itself with `if __name__ == "__main__"`, since each peer has a process
     of its own.
     """
     from . import _compare
 
     return _compare.compare(kernels, peers, dtype=dtype, device=device, sweep=sweep, rounds=rounds,
                             leg_seconds=leg_seconds, peer_seconds=peer_seconds, warm=warm, default=default, seed=seed,
-                            arrays=arrays, address=address, timeout=timeout,
+                            arrays=arrays, allow_wrong=allow_wrong, address=address, timeout=timeout,
                             progress=progress, **dims)
 
 
@@ -259,10 +263,10 @@ def __getattr__(name: str) -> Any:
         from . import _peer_kinds
 
         return getattr(_peer_kinds, name)
-    if name == "Comparison":
-        from ._comparison import Comparison
+    if name in ("Comparison", "WrongResults"):
+        from . import _comparison
 
-        return Comparison
+        return getattr(_comparison, name)
     if name in ("Better", "Watch"):
         from . import _watch
 

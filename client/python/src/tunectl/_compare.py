@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, Union
 
 from . import _daemon, _peer, _rpc
-from ._comparison import Comparison
+from ._comparison import Comparison, WrongResults, is_wrong
 from ._dtypes import dtype_name
 from ._peer_kinds import Gradient, Peer
 from ._work import _source_of
@@ -246,7 +246,7 @@ def _follow(daemon: _rpc.Connection, job_id: int, turns: _Turns, progress: Optio
 def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction], *,
             dtype: object = None, device: str = "", sweep: Optional[Mapping[str, Iterable[int]]] = None,
             rounds: int = 0, leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False,
-            default: bool = False, seed: int = 0, arrays: Optional[str] = None,
+            default: bool = False, seed: int = 0, arrays: Optional[str] = None, allow_wrong: bool = False,
             address: Optional[str] = None, timeout: float = 3600.0,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> Comparison:
     """See tunectl.compare."""
@@ -270,7 +270,10 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
             _cancel(where, job.id)
             raise
         last = daemon.call("CompareService", "GetComparison", comparison_id=comparison_id)
-    return _with_reasons(Comparison(_rpc.as_rows([last])[0]), turns.unchecked)
+    comparison = _with_reasons(Comparison(_rpc.as_rows([last])[0]), turns.unchecked)
+    if not allow_wrong and any(is_wrong(kernel) for _, kernel in comparison.measured()):
+        raise WrongResults(comparison)
+    return comparison
 
 
 def _with_reasons(row: Comparison, unchecked: Mapping[str, str]) -> Comparison:

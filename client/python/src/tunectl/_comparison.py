@@ -11,6 +11,11 @@ from ._view import Shown, View, frame_of
 Row = Mapping[str, Any]
 
 
+def is_wrong(kernel: Row) -> bool:
+    """Of a kernel or peer: its results are not the right ones."""
+    return "wrong_result" in (kernel["outcome"], kernel["agreement"])
+
+
 def _verdict(kernel: Row) -> str:
     """The fault in a word; empty if there is none."""
     if kernel["outcome"] != "ok":
@@ -127,3 +132,15 @@ class Comparison(Shown, dict[str, Any]):
                 yield f"{kernel['label']}: config: {kernel['config_source']}"
             for note in kernel["notes"]:
                 yield f"{kernel['label']}: {note}"
+
+
+class WrongResults(Exception):
+    """Kernels or peers of a comparison whose results are not the right ones; `comparison` has what was measured."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        found = [said for kernel, said in comparison.faults() if is_wrong(kernel)]
+        super().__init__("\n".join([*found, "allow_wrong=True returns the comparison all the same"]))
+        self.comparison = comparison
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrongResults, (self.comparison,)
