@@ -280,15 +280,15 @@ class Progress(unittest.TestCase):
     def test_a_notebook_has_one_bar_that_is_updated(self):
         ipython = types.ModuleType("IPython")
         ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
-        ipython.display = unittest.mock.Mock(HTML=lambda text: text)
+        ipython.display = unittest.mock.Mock()
         with unittest.mock.patch.dict("sys.modules", IPython=ipython):
             bar = _progress.Bar()
             bar(self.ROW)
             bar({**self.ROW, "state": "done"})
         (first,), (second,) = ipython.display.display.call_args.args, ipython.display.display().update.call_args.args
-        self.assertIn('value="0.500"', first)
-        self.assertIn("&lt;b&gt;&amp;?", first)
-        self.assertIn('value="1.000"', second)
+        self.assertIn('value="0.500"', first._repr_html_())
+        self.assertIn("&lt;b&gt;&amp;?", first._repr_html_())
+        self.assertIn('value="1.000"', second._repr_html_())
 
 
 if __name__ == "__main__":

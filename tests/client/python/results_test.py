@@ -11,6 +11,7 @@ import pickle
 import re
 import subprocess
 import sys
+import types
 import unittest
 import unittest.mock
 
@@ -18,7 +19,7 @@ import daemon_kit
 import kit
 import tunectl
 from daemon_kit import SAXPY
-from tunectl import _format, _results, _view
+from tunectl import _format, _plot, _progress, _results, _view
 
 HAS_PANDAS = bool(importlib.util.find_spec("pandas"))
 
@@ -93,6 +94,48 @@ class Texts(unittest.TestCase):
         explanation = Explanation(None, ())
         explanation.text = "asked  n=1"
         self.assertEqual(repr(explanation), "asked  n=1")
+
+
+class Plots(unittest.TestCase):
+    @staticmethod
+    def trial(number, time, outcome="ok", purpose="search"):
+        return {"id": number, "purpose": purpose, "outcome": outcome,
+                "measurement": {"latency_ns_median": time} if outcome == "ok" else None}
+
+    def test_the_course_of_a_sweep(self):
+        course = _plot.Course()
+        self.assertEqual((course.best(), course.svg()), ([], ""))
+        course.add([self.trial(4, 9e3), self.trial(5, 7e3), self.trial(6, 0, "faulted"), self.trial(9, 1.0, purpose="confirm")])
+        course.add([self.trial(5, 7e3), self.trial(7, 8e3), self.trial(8, 5e3)])
+        self.assertEqual((len(course), course.best()), (5, [(1, 9e3), (2, 7e3), (5, 5e3)]))
+        svg = course.svg()
+        self.assertEqual(svg.count("<circle"), 4, "the trial that was not ok has no time")
+        self.assertIn("Best so far over trials: 5.000 us after 5", svg)
+        self.assertRegex(svg, r'<path d="M70.0,14.0H189.5V[\d.]+H548.0V186.0H548.0" fill="none"')
+
+    def test_one_trial_and_very_many(self):
+        course = _plot.Course()
+        course.add([self.trial(1, 5e3)])
+        self.assertIn('<circle cx="70.0" cy="186.0"', course.svg())
+        course.add(self.trial(number, 5e3 + number) for number in range(2, 40000))
+        self.assertLessEqual(course.svg().count("<circle"), 1500)
+
+    def test_a_notebook_shows_the_plot_of_a_running_sweep(self):
+        ipython = types.ModuleType("IPython")
+        ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+        ipython.display = unittest.mock.Mock()
+        row = {"id": 7, "kernel_name": "k", "state": "running", "message": "", "budget": None,
+               "progress": {"planned": 4, "done": 1, "best_latency_ns": 9e3}}
+        with unittest.mock.patch.dict("sys.modules", IPython=ipython):
+            bar = _progress.Bar()
+            bar(row, [self.trial(1, 9e3)])
+            bar({**row, "progress": {**row["progress"], "done": 3}}, [self.trial(2, 7e3)])
+            self.assertTrue(bar.lacks_trials({"progress": {"done": 3}}))
+            self.assertFalse(bar.lacks_trials({"progress": {"done": 2}}))
+        (first,), (second,) = ipython.display.display.call_args.args, ipython.display.display().update.call_args.args
+        self.assertEqual(repr(first), "sweep 7 of k: running, 1 configs, best 9.00 us")
+        self.assertIn('value="0.750"', second._repr_html_())
+        self.assertEqual(second._repr_html_().count("<circle"), 2)
 
 
 @daemon_kit.NEEDS_GRPC

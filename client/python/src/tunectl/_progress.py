@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a sweep is: a bar in a notebook, a line that is written over in a terminal, else its last line alone."""
+"""How far a sweep is: a bar and a plot in a notebook, a line that is written over in a terminal, else its last line alone."""
 from __future__ import annotations
 
 import html
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Optional
+
+from ._plot import Course
 
 _WIDTH = 24
 _LINE_MAX = 120
@@ -54,16 +56,32 @@ def _notebook() -> Optional[Any]:
     return display
 
 
+class _Picture:
+    """A sweep as a notebook shows it while it runs: a bar, a line of text, and the plot of its trials."""
+
+    def __init__(self, row: Mapping[str, Any], course: Course) -> None:
+        self._row, self._course = row, course
+
+    def __repr__(self) -> str:
+        return text_of(self._row)
+
+    def _repr_html_(self) -> str:
+        return (f'<progress max="1" value="{share_done(self._row):.3f}" style="width: 16em"></progress> '
+                f"{html.escape(text_of(self._row))}<div>{self._course.svg()}</div>")
+
+
 class Bar:
-    """To be called with rows, the last of which has ended."""
+    """To be called with rows, the last of which has ended, and the trials since the last call."""
 
     def __init__(self) -> None:
         self._display = _notebook()
         self._handle: Any = None
+        self._course = Course()
 
-    def __call__(self, row: Mapping[str, Any]) -> None:
+    def __call__(self, row: Mapping[str, Any], trials: Iterable[Mapping[str, Any]] = ()) -> None:
         if self._display is not None:
-            self._show(row)
+            self._course.add(trials)
+            self._show(_Picture(row, self._course))
         elif sys.stderr.isatty():
             filled = round(_WIDTH * share_done(row))
             line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {text_of(row)}"[:_LINE_MAX]
@@ -72,11 +90,13 @@ class Bar:
         elif row["state"] not in _UNFINISHED:
             print(text_of(row), file=sys.stderr)
 
-    def _show(self, row: Mapping[str, Any]) -> None:
+    def lacks_trials(self, row: Mapping[str, Any]) -> bool:
+        """Has the sweep more trials than the plot?"""
+        return self._display is not None and len(self._course) < (row.get("progress") or {}).get("done", 0)
+
+    def _show(self, picture: _Picture) -> None:
         assert self._display is not None
-        shown = self._display.HTML(f'<progress max="1" value="{share_done(row):.3f}" style="width: 16em"></progress> '
-                                   f"{html.escape(text_of(row))}")
         if self._handle is None:
-            self._handle = self._display.display(shown, display_id=True)
+            self._handle = self._display.display(picture, display_id=True)
         else:
-            self._handle.update(shown)
+            self._handle.update(picture)

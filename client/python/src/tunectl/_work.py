@@ -162,8 +162,8 @@ def wait(sweep: Work, *, timeout: float = 3600.0, address: Optional[str] = None,
          progress: Union[bool, Callable[[Sweep], None]] = False) -> Sweep:
     """Follows a sweep to its end and returns its row at the end, which prints as `tunectl sweep` does.
 
-    progress  True: shows a bar, in a notebook or a terminal. A function: is called with the sweep's
-              row, a few times a second at most
+    progress  True: shows in a notebook a bar and a plot of the trials and the best so far, in a terminal a bar.
+              A function: is called with the sweep's row, a few times a second at most
     DaemonError with code DEADLINE_EXCEEDED after `timeout` seconds: the sweep goes on.
     """
     last: dict[str, Any] = {}
@@ -174,9 +174,11 @@ def wait(sweep: Work, *, timeout: float = 3600.0, address: Optional[str] = None,
             for one in _rpc.unpacked(event.results, "Sweep"):
                 last = _rpc.as_rows([one])[0]
             if bar is not None:
-                bar(last)
+                bar(last, _rpc.as_rows(_rpc.unpacked(event.results, "Trial")))
             elif callable(progress):
                 progress(Sweep(last))
+        if bar is not None and bar.lacks_trials(last):  # an event has few of them
+            bar(last, _rpc.as_rows(daemon.watch("SweepService", "ListTrials", sweep_id=sweep_id, with_reused=True)))
         return Sweep(last, _failures(daemon, last))
 
 
