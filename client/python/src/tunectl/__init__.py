@@ -26,6 +26,7 @@ from ._client import DEADLINE_SECONDS, Client, UnpinnedError, current, open_clie
 if TYPE_CHECKING:
     from ._callable import TunedKernel
     from ._comparison import Comparison, WrongResults
+    from ._definition import Kernel
     from ._explain import Explanation
     from ._patch import Patched
     from ._peer_kinds import Peer, gradient
@@ -33,12 +34,10 @@ if TYPE_CHECKING:
     from ._watch import Better, Watch
     from ._work import DaemonError, Rows, Sweep, cancel, jobs, records, submit, sweeps, trials, wait
 
-__all__ = ["Answer", "Better", "Client", "Comparison", "DaemonError", "LaunchError", "NoExactRecord", "Peer", "Rows", "Sweep",
-           "UnpinnedError", "Value", "Watch", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain",
-           "figures", "gradient", "jobs", "kernel", "open", "patch", "patched", "pin", "records", "submit", "sweeps", "trials",
-           "unpatch", "wait", "watch"]
-           "UnpinnedError", "Value", "Watch", "WrongResults", "best", "best_async", "best_many", "cancel", "compare", "digest", "explain", "figures",
-           "gradient", "jobs", "kernel", "open", "pin", "records", "submit", "sweeps", "trials", "wait", "watch"]
+__all__ = ["Answer", "Better", "Client", "Comparison", "DaemonError", "Kernel", "LaunchError", "NoExactRecord", "Peer",
+           "Rows", "Sweep", "UnpinnedError", "Value", "Watch", "WrongResults", "best", "best_async", "best_many", "cancel",
+           "compare", "digest", "explain", "figures", "gradient", "jobs", "kernel", "open", "patch", "patched", "pin",
+           "records", "submit", "sweeps", "trials", "unpatch", "wait", "watch"]
 __version__ = "0.1.0"
 _Model = TypeVar("_Model")
 
@@ -118,12 +117,13 @@ def watch(*, every: float = 30.0, tell: Optional[Callable[[Sequence[Better]], An
     return Watch(current(), every, tell)
 
 
-def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
+def kernel(name: Union[str, Kernel], *, fallback: Optional[Callable[..., Any]],
            gradient: Union[Callable[..., Any], int, None] = None,
            scalars: Optional[Mapping[str, float]] = None, returns: Union[str, Sequence[str], None] = None,
            **dims: int) -> TunedKernel:
     """Makes a function of tensors that launches the binary which the sweep measured.
 
+    name      of the kernel, or the tunectl.Kernel that was swept
     fallback  the framework's own function of the same inputs. It runs, and a note says why, if there is no
               record of these very sizes, no artifact or no device, or if the tuned binary cannot give what
               the fallback does, such as a gradient without a tuned kernel. It may return None for an
@@ -154,7 +154,9 @@ def kernel(name: str, *, fallback: Optional[Callable[..., Any]],
         dims, gradient = {**dims, "gradient": operator.index(gradient)}, None  # type: ignore[arg-type]
     elif gradient is not None and not callable(gradient):
         raise TypeError(f"gradient= is a function, or a whole number for the dim of that name, not {gradient!r}")
-    return TunedKernel(name, fallback, gradient, dims, scalars, returns)
+    if isinstance(name, str):
+        return TunedKernel(name, fallback, gradient, dims, scalars, returns)
+    return TunedKernel(name.name, fallback, gradient, dims, scalars, returns, name)
 
 
 def patch(model: _Model) -> _Model:
@@ -189,7 +191,7 @@ def patched(model: Any) -> Patched:
     return _patch.patched(model)
 
 
-def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
+def compare(kernels: Union[str, Kernel, Iterable[Union[str, Kernel]]], peers: Mapping[str, Any], *,
             dtype: object = None, device: str = "",
             sweep: Optional[Mapping[str, Iterable[int]]] = None, rounds: int = 0,
             leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False, default: bool = False, seed: int = 0,
@@ -197,8 +199,8 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, Any], *,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> Comparison:
     """Measures kernels and Python functions that compute the same, by turns in one run of a daemon.
 
-    kernels  names of the catalogue or paths of specs, "label=..." if wanted; the first determines the
-             problem, its inputs and the right results
+    kernels  names of the catalogue or paths of specs, "label=..." if wanted, or tunectl.Kernels; the first
+             determines the problem, its inputs and the right results
     peers    functions by label, each at the top of a module. Their parameters have the names of the
              first kernel's args and dims. They return its outputs: one, a tuple in the order of the
              args, or a dict; or None if they wrote into the output arrays that they got. Outputs of
@@ -267,6 +269,10 @@ def __getattr__(name: str) -> Any:
         from . import _comparison
 
         return getattr(_comparison, name)
+    if name == "Kernel":
+        from ._definition import Kernel
+
+        return Kernel
     if name in ("Better", "Watch"):
         from . import _watch
 

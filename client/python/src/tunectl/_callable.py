@@ -21,12 +21,15 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _arrays, _followed, _scalars, _unrolled, _workload
 from ._kernel import Kernel
 from ._launch import Launch, as_result, check_written
 from ._plan import DETERMINISTIC, FoldedLaunch, Planner, facts_of
+
+if TYPE_CHECKING:
+    from ._definition import Kernel as Definition
 
 _FUNCTIONS_MAX = 4096
 
@@ -56,10 +59,10 @@ class TunedKernel(Planner):
     def __init__(self, name: str, fallback: Optional[Callable[..., Any]],
                  gradient: Optional[Gradient], dims: Mapping[str, int],
                  scalars: Optional[Mapping[str, float]] = None,
-                 returns: Union[str, Sequence[str], None] = None) -> None:
+                 returns: Union[str, Sequence[str], None] = None, definition: Optional[Definition] = None) -> None:
         if not isinstance(scalars, (Mapping, type(None))):
             raise TypeError(f"scalars= is a mapping, such as {{'rate': 1e-3}}, not {scalars!r}")
-        super().__init__(name, fallback, gradient, dims, scalars or {})
+        super().__init__(name, fallback, gradient, dims, scalars or {}, definition)
         self.returns = (returns,) if isinstance(returns, str) else None if returns is None else tuple(returns)
         self._returned: Optional[tuple[int, ...]] = None  # which outputs these are, once a snapshot tells
         self._fallbacks: dict[Any, Callable[..., Any]] = {}
@@ -75,7 +78,7 @@ class TunedKernel(Planner):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As it was made: a copy, in a module that is copied or saved, looks up and loads by itself."""
-        return TunedKernel, (self.name, self.fallback, self.gradient, self.dims, self.scalars, self.returns)
+        return TunedKernel, (self.name, self.fallback, self.gradient, self.dims, self.scalars, self.returns, self.definition)
 
     def __repr__(self) -> str:
         dims = "".join(f", {name}={value}" for name, value in self.dims.items())

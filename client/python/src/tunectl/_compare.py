@@ -20,9 +20,10 @@ from typing import Any, Optional, Union
 
 from . import _daemon, _peer, _rpc
 from ._comparison import Comparison, WrongResults, is_wrong
+from ._definition import Kernel
 from ._dtypes import dtype_name
 from ._peer_kinds import Gradient, Peer
-from ._work import _source_of
+from ._work import named, quoting
 
 _ALIVE_SECONDS = 1.0
 _PIECE_BYTES = 1 << 20
@@ -52,15 +53,10 @@ def _versions() -> str:
     return ", ".join(versions)[:512]
 
 
-def _entry(kernel: str, default: bool) -> dict[str, Any]:
-    """Of "softmax", "my/softmax.textproto" or "label=either"."""
-    label, _, name = kernel.rpartition("=")
-    entry: dict[str, Any] = {"label": label, "default_config": default}
-    if name.endswith(".textproto"):
-        entry["kernel_source"] = _source_of(name)
-    else:
-        entry["kernel_name"] = name
-    return entry
+def _entry(kernel: Union[str, Kernel], default: bool) -> dict[str, Any]:
+    """Of "softmax", "my/softmax.textproto", "label=either", or a kernel that is defined in Python."""
+    label, _, name = kernel.rpartition("=") if isinstance(kernel, str) else ("", "", kernel)
+    return {"label": label, "default_config": default, **named(name)}
 
 
 def _sizes(sweep: Optional[Mapping[str, Iterable[int]]]) -> dict[str, Any]:
@@ -243,7 +239,7 @@ def _follow(daemon: _rpc.Connection, job_id: int, turns: _Turns, progress: Optio
     return comparison_id
 
 
-def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction], *,
+def compare(kernels: Union[str, Kernel, Iterable[Union[str, Kernel]]], peers: Mapping[str, PeerFunction], *,
             dtype: object = None, device: str = "", sweep: Optional[Mapping[str, Iterable[int]]] = None,
             rounds: int = 0, leg_seconds: float = 0.0, peer_seconds: float = 0.0, warm: bool = False,
             default: bool = False, seed: int = 0, arrays: Optional[str] = None, allow_wrong: bool = False,
@@ -252,7 +248,7 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
     """See tunectl.compare."""
     _check_peers(peers)
     kind = _kind_of(arrays)
-    names = [kernels] if isinstance(kernels, str) else list(kernels)
+    names = [kernels] if isinstance(kernels, (str, Kernel)) else list(kernels)
     if len(names) == 1 and not peers:
         raise ValueError("there is nothing to compare: give a second kernel, or a peer")
     entries = [_entry(name, default) for name in names]
@@ -263,7 +259,8 @@ def compare(kernels: Union[str, Iterable[str]], peers: Mapping[str, PeerFunction
                "seed": seed, "cache_mode": "CACHE_MODE_WARM" if warm else "CACHE_MODE_COLD", **_sizes(sweep)}
     where = address or _daemon.default_address()
     with _rpc.Connection(where, timeout) as daemon, contextlib.closing(_Turns(daemon, peers, kind, peer_seconds)) as turns:
-        job = daemon.call("CompareService", "SubmitComparison", **request)
+        with quoting(names):
+            job = daemon.call("CompareService", "SubmitComparison", **request)
         try:
             comparison_id = _follow(daemon, job.id, turns, progress)
         except BaseException:

@@ -22,6 +22,7 @@ from ._launch import Launch, as_result, load
 
 if TYPE_CHECKING:
     from ._backward import Backward
+    from ._definition import Kernel as Definition
 
 _PLANS_MAX = 4096
 DETERMINISTIC = "deterministic"  # a dim whose form 1 gives the same bits each time
@@ -91,8 +92,9 @@ class Planner:
     """What TunedKernel knows of its kernel. Thread-safe."""
 
     def __init__(self, name: str, fallback: Optional[Callable[..., Any]], gradient: Optional[Callable[..., Any]],
-                 dims: Mapping[str, int], scalars: Mapping[str, float]) -> None:
+                 dims: Mapping[str, int], scalars: Mapping[str, float], definition: Optional[Definition] = None) -> None:
         self.name = name
+        self.definition = definition  # the tunectl.Kernel that is meant, if one is
         self.fallback = fallback
         self.gradient = gradient
         self.dims = dict(dims)
@@ -307,6 +309,9 @@ class Planner:
             raise Untuned(f"its arrays are on {', '.join(sorted(devices))}")
         kernel, target = self._kernel(), answer.target
         assert kernel is not None
+        if self.definition is not None and self.definition.differs_from(kernel.hash):
+            raise Untuned(f"the snapshot has another source of {self.name} than this tunectl.Kernel: sweep it, then call "
+                          f"tunectl.open() and tunectl.kernel()")
         if target == HOST and seen[0].device != HOST:
             raise Untuned(f"its arrays are on {seen[0].device}, and the record is of a CPU")
         args = signature.inputs + signature.outputs

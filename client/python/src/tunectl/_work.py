@@ -10,10 +10,11 @@ import contextlib
 import operator
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Optional, Union
 
 from . import _daemon, _kernel_folder, _progress, _rpc
+from ._definition import Kernel, on_disk
 from ._dtypes import dtype_name
 from ._results import Jobs, Records, Rows, Sweep, Sweeps, Trials
 from ._rpc import DaemonError
@@ -125,6 +126,12 @@ def _source_of(spec: str) -> Any:
     return source
 
 
+def named(kernel: Union[str, Kernel]) -> dict[str, Any]:
+    """The fields of a request that say which kernel is meant."""
+    with on_disk(kernel) as spec:
+        return {"kernel_source": _source_of(spec)} if spec.endswith(".textproto") else {"kernel_name": spec}
+
+
 def _whole(name: str, value: Any) -> int:
     try:
         return operator.index(value)
@@ -133,13 +140,27 @@ def _whole(name: str, value: Any) -> int:
                         f"trials= or seconds=") from None
 
 
-def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int = 0,
+@contextlib.contextmanager
+def quoting(kernels: Iterable[Union[str, Kernel]]) -> Iterator[None]:
+    """Where a daemon refuses a kernel that is defined in Python, the error has the line of its textproto, too."""
+    try:
+        yield
+    except DaemonError as error:
+        for kernel in kernels:
+            place = None if isinstance(kernel, str) else re.search(rf"\b{kernel.name}\.textproto:(\d+)\b", str(error))
+            lines = [] if isinstance(kernel, str) else kernel.textproto().splitlines()
+            if place is not None and 0 < int(place[1]) <= len(lines):
+                raise DaemonError(f"{error}\n{lines[int(place[1]) - 1]}", error.code) from None
+        raise
+
+
+def submit(kernel: Union[str, Kernel], *, dtype: object = None, device: str = "", trials: int = 0,
            seconds: float = 0.0, strategy: str = "", seed: int = 0, background: bool = False,
            idempotency_key: str = "", address: Optional[str] = None,
            timeout: float = _TIMEOUT_SECONDS, **dims: int) -> Sweep:
     """Submits a sweep and returns its row at once; `wait` follows it.
 
-    kernel  a name of the catalogue, or the path of a spec (.textproto)
+    kernel  a name of the catalogue, the path of a spec (.textproto), or a tunectl.Kernel
     trials, seconds  the budget; 0: no limit
     device  an id of `tunectl device list`; by default the daemon's first GPU, else its CPU
     background  let interactive jobs go first
@@ -149,12 +170,11 @@ def submit(kernel: str, *, dtype: object = None, device: str = "", trials: int =
         "dtype": dtype_name(dtype), "device": device, "strategy": strategy, "seed": seed,
         "idempotency_key": idempotency_key, "budget": {"trials": trials, "seconds": seconds},
         "priority": "JOB_PRIORITY_BACKGROUND" if background else "JOB_PRIORITY_INTERACTIVE"}
-    if kernel.endswith(".textproto"):
-        request["kernel_source"] = _source_of(kernel)
-    else:
-        request["kernel_name"] = kernel
-    with _connect(address, timeout) as daemon:
+    request.update(named(kernel))
+    with _connect(address, timeout) as daemon, quoting([kernel]):
         sweep = daemon.call("SweepService", "SubmitSweep", **request)
+    if isinstance(kernel, Kernel):
+        kernel.learn_hash(sweep.kernel_hash)
     return Sweep(_rpc.as_rows([sweep])[0])
 
 
