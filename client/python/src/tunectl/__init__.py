@@ -219,8 +219,8 @@ def compare(kernels: Union[str, Kernel, Iterable[Union[str, Kernel]]], peers: Ma
     does; `to_frame()` has a line for each kernel and peer on each problem. `tunectl compare show ID` and `tunectl
     report compare ID` show it, too. Needs the `rpc` extra and a daemon on this host. The row says which peers raised.
     WrongResults: a kernel or peer gave other results; its text names them, and its `comparison` has all that was
-    measured. DaemonError: the daemon is away, or refuses. A script guards itself with `if __name__ == "__main__"`, since each peer has a process
-    of its own.
+    measured. DaemonError: the daemon is away, or refuses. A script guards itself with `if __name__ == "__main__"`,
+    since each peer has a process of its own.
     """
     from . import _compare
 
@@ -249,7 +249,7 @@ def digest() -> str:
 
 def __dir__() -> list[str]:
     """The public names alone, for completion in a notebook."""
-    return sorted([*__all__, "__version__", "ops", "triton"])
+    return sorted([*__all__, "__version__", "ops"])
 
 
 def __getattr__(name: str) -> Any:
@@ -257,10 +257,10 @@ def __getattr__(name: str) -> Any:
         from ._program import LaunchError
 
         return LaunchError
-    if name in ("ops", "triton"):
+    if name == "ops":
         import importlib
 
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(".ops", __name__)
     if name in ("Peer", "gradient"):
         from . import _peer_kinds
 

@@ -7,6 +7,8 @@ an order, which the peer's own process runs here and now. This process says all 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import importlib.metadata
 import importlib.util
 import math
@@ -18,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, Union
 
-from . import _daemon, _peer, _rpc
+from . import _daemon, _function_source, _peer, _rpc
 from ._comparison import Comparison, WrongResults, is_wrong
 from ._definition import Kernel
 from ._dtypes import dtype_name
@@ -74,7 +76,19 @@ def _check_peers(peers: Mapping[str, PeerFunction]) -> None:
             pickle.dumps(peer)
         except Exception as error:
             raise ValueError(f"peer '{label}' runs in processes of its own, so it is a function at the top of "
-                             f"a module, or a functools.partial of one: {error}") from None
+                             f"a module or notebook, or a functools.partial of one: {error}") from None
+
+
+def _importable(peer: PeerFunction, function: Callable[[Any], Any]) -> PeerFunction:
+    """The peer with its functions made importable."""
+    if isinstance(peer, Peer):
+        return dataclasses.replace(peer, prepare=function(peer.prepare), outputs=peer.outputs and function(peer.outputs))
+    if isinstance(peer, Gradient):
+        return dataclasses.replace(peer, forward=function(peer.forward))
+    if isinstance(peer, functools.partial):
+        return functools.partial(function(peer.func), *peer.args, **peer.keywords)
+    made: PeerFunction = function(peer)
+    return made
 
 
 def _order(told: Any) -> dict[str, Any]:
@@ -246,7 +260,6 @@ def compare(kernels: Union[str, Kernel, Iterable[Union[str, Kernel]]], peers: Ma
             address: Optional[str] = None, timeout: float = 3600.0,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> Comparison:
     """See tunectl.compare."""
-    _check_peers(peers)
     kind = _kind_of(arrays)
     names = [kernels] if isinstance(kernels, (str, Kernel)) else list(kernels)
     if len(names) == 1 and not peers:
@@ -258,7 +271,12 @@ def compare(kernels: Union[str, Kernel, Iterable[Union[str, Kernel]]], peers: Ma
                "dtype": dtype_name(dtype), "device": device, "rounds": rounds, "leg_seconds": leg_seconds,
                "seed": seed, "cache_mode": "CACHE_MODE_WARM" if warm else "CACHE_MODE_COLD", **_sizes(sweep)}
     where = address or _daemon.default_address()
-    with _rpc.Connection(where, timeout) as daemon, contextlib.closing(_Turns(daemon, peers, kind, peer_seconds)) as turns:
+    with contextlib.ExitStack() as stack:
+        function = stack.enter_context(_function_source.importable())
+        peers = {label: _importable(peer, function) for label, peer in peers.items()}
+        _check_peers(peers)
+        daemon = stack.enter_context(_rpc.Connection(where, timeout))
+        turns = stack.enter_context(contextlib.closing(_Turns(daemon, peers, kind, peer_seconds)))
         with quoting(names):
             job = daemon.call("CompareService", "SubmitComparison", **request)
         try:

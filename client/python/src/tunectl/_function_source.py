@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import __future__
 import builtins
+import contextlib
 import dis
+import hashlib
+import importlib
 import inspect
+import os
 import sys
+import tempfile
 import textwrap
 import types
 from collections.abc import Callable, Iterator
@@ -18,6 +23,12 @@ from typing import Any
 
 _FUTURE = __future__.annotations
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
+
+
+def is_local(function: Any) -> bool:
+    """Is it defined in a notebook or a session, which no other process can import?"""
+    main = sys.modules.get("__main__")
+    return getattr(function, "__module__", "") == "__main__" and not hasattr(main, "__file__")
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -116,3 +127,30 @@ def module_of(function: Callable[..., Any]) -> str:
     module.add_function(name, function)
     head = ["from __future__ import annotations"] if module.has_future else []
     return "\n".join([*head, *module.imports, "", "", *("\n\n".join(module.body)).splitlines()]).lstrip("\n") + "\n"
+
+
+@contextlib.contextmanager
+def importable() -> Iterator[Callable[[Any], Any]]:
+    """Gives a function that makes one of a notebook importable, also for child processes, as long as this lasts. Others are
+    given back as they are."""
+    with tempfile.TemporaryDirectory(prefix="tune-notebook-") as folder:
+        made: list[str] = []
+
+        def one_of(function: Any) -> Any:
+            if not is_local(function):
+                return function
+            text = module_of(function)
+            name = f"tunectl_notebook_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+            with open(os.path.join(folder, f"{name}.py"), "w", encoding="utf-8") as file:
+                file.write(text)
+            importlib.invalidate_caches()
+            made.append(name)
+            return getattr(importlib.import_module(name), _plain(function).__name__)
+
+        sys.path.append(folder)
+        try:
+            yield one_of
+        finally:
+            sys.path.remove(folder)
+            for name in made:
+                sys.modules.pop(name, None)
