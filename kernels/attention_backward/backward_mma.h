@@ -12,7 +12,7 @@ constexpr int kThreads = kWarps * 32;
 constexpr int kBlocksPerSm = CTAS;
 constexpr int kStrips = WARP_ROWS / 16;  // of 16 rows each
 constexpr int kScores = BLOCK_M / 2;     // registers a thread and strip
-constexpr int kSums = HEAD_DIM / 2;
+constexpr int kSums = kOwnColumns / 2;
 constexpr int kHeldBytes = BLOCK_N * HEAD_DIM * 2;
 constexpr int kStreamBytes = BLOCK_M * HEAD_DIM * 2;
 constexpr int kFactBytes = (BLOCK_M > kFactRows ? BLOCK_M : kFactRows) * 8;
@@ -20,15 +20,16 @@ constexpr int kStageBytes = 2 * kStreamBytes + kFactBytes;
 
 // dQ of a streamed tile in pieces of 16 rows and some columns, a warp each.
 constexpr int kQueryStrips = BLOCK_M / 16;
-constexpr int kColumnParts = kWarps > kQueryStrips ? kWarps / kQueryStrips : 1;
-constexpr int kPieceColumns = HEAD_DIM / kColumnParts;
+constexpr int kWarpsEach = kWarps > kQueryStrips ? kWarps / kQueryStrips : 1;
+constexpr int kColumnParts = kOwnColumns / kWarpsEach % 16 == 0 ? kWarpsEach : kWarpsEach / 2;
+constexpr int kPieceColumns = kOwnColumns / kColumnParts;
 
 // Byte offset of a 16-byte chunk in a tile of rows of kChunks; swizzled, so that 8 rows of one
 // column of chunks lie in different banks.
 template <int kChunks>
 __device__ __forceinline__ unsigned ChunkOffset(int row, int chunk) {
   static_assert(kChunks >= 4, "two rows fill the banks, or one");
-  const int swizzle = kChunks == 4 ? row / 2 % 4 : row % 8;
+  const int swizzle = kChunks % 8 == 0 ? row % 8 : row / 2 % 4;
   return (row * kChunks + (chunk ^ swizzle)) * 16;
 }
 constexpr int kHeadChunks = HEAD_DIM / 8;
@@ -39,12 +40,13 @@ template <int kCount>
 __device__ __forceinline__ void CopyRows(unsigned to, const Element* head, long long stride,
                                          int first, int end) {
   constexpr int kStep = kThreads / kHeadChunks;  // rows that the block copies at a time
-  static_assert(kThreads % kHeadChunks == 0 && kCount % kStep == 0, "whole rows, evenly");
+  constexpr bool kIsEven = kThreads % kHeadChunks == 0 && kCount % kStep == 0;
   const int row = threadIdx.x / kHeadChunks;
   const int chunk = threadIdx.x % kHeadChunks;
   const Element* from = head + (first + row) * stride + chunk * 8;
 #pragma unroll
   for (int i = 0; i < kCount; i += kStep) {
+    if (!kIsEven && (row >= kStep || row + i >= kCount)) break;
     const bool inside = first + row + i < end;
     CopyChunk(to + ChunkOffset<kHeadChunks>(row + i, chunk), inside ? from + i * stride : head,
               inside);
@@ -88,17 +90,18 @@ __device__ __forceinline__ void Scores(float (&s)[kStrips][kScores], unsigned he
   }
 }
 
-// sums += p by the streamed rows, summed over these.
+// sums += p by the streamed rows, summed over these. The sums are of the columns from `column`.
 __device__ __forceinline__ void AddRows(float (&sums)[kStrips][kSums],
                                         const unsigned (&p)[kStrips][kScores / 2],
-                                        unsigned streamed) {
+                                        unsigned streamed, int column) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int m = 0; m < BLOCK_M; m += 16) {
 #pragma unroll
-    for (int d = 0; d < HEAD_DIM; d += 16) {
+    for (int d = 0; d < kOwnColumns; d += 16) {
       unsigned b[4];
-      LoadTransposed(b, streamed + ChunkOffset<kHeadChunks>(m + lane % 16, d / 8 + lane / 16));
+      LoadTransposed(
+          b, streamed + ChunkOffset<kHeadChunks>(m + lane % 16, (column + d) / 8 + lane / 16));
 #pragma unroll
       for (int strip = 0; strip < kStrips; ++strip) {
         WarpMma(sums[strip] + d / 2, p[strip] + m / 4, b[0], b[1]);
@@ -126,11 +129,12 @@ __device__ __forceinline__ void ShareSlopes(const unsigned (&ds)[kStrips][kScore
 
 // Adds dS K of a streamed tile to the sums of dQ.
 __device__ __forceinline__ void AddQueries(const Problem& problem, int head, int first,
-                                           unsigned slopes, unsigned keys, float* dq_sums) {
+                                           unsigned slopes, unsigned keys, int first_column,
+                                           float* dq_sums) {
   const int lane = threadIdx.x % 32;
   for (int piece = threadIdx.x / 32; piece < kQueryStrips * kColumnParts; piece += kWarps) {
     const int row = piece % kQueryStrips * 16;
-    const int column = piece / kQueryStrips * kPieceColumns;
+    const int column = first_column + piece / kQueryStrips * kPieceColumns;
     float dq[kPieceColumns / 2];
 #pragma unroll
     for (int i = 0; i < kPieceColumns / 2; ++i) dq[i] = 0.0f;
@@ -160,6 +164,7 @@ struct WarpTile {
   float weights[kStrips][kSums];  // by the weights: dV
   RowFacts facts[kStrips];        // of held rows of Q
   int row;                        // this lane's first
+  int column;                     // the first of the block's
 };
 
 // Scores, weights and slopes of a streamed tile, and what they add to the held rows' gradients.
@@ -177,20 +182,20 @@ __device__ __forceinline__ void AddTile(const Problem& problem, int first, unsig
     MaskTile<kKeys, 16>(problem, row - threadIdx.x % 32 / 4, first, p[strip]);
     Weigh<kKeys>(p[strip], scale.log2, facts, tile.facts[strip], ds[strip]);
   }
-  if (kKeys) AddRows(tile.weights, ds, streamed + kStreamBytes);
+  if (kKeys) AddRows(tile.weights, ds, streamed + kStreamBytes, tile.column);
   Scores(t, held + kHeldBytes, streamed + kStreamBytes);
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
     Slope<kKeys>(t[strip], p[strip], facts, tile.facts[strip]);
     PackAll(t[strip], ds[strip]);
   }
-  AddRows(tile.slopes, ds, streamed);
+  AddRows(tile.slopes, ds, streamed, tile.column);
 }
 
 template <bool kKeys>
 __device__ __forceinline__ void Walk(Problem problem, const View<const Element> (&held)[2],
                                      const View<const Element> (&streamed)[2], const float* facts,
-                                     const Gradients& gradients, float* dq_sums) {
+                                     Gradients gradients, float* dq_sums) {
   extern __shared__ __align__(128) unsigned char shared[];
   const unsigned held_at = SharedAddress(shared);
   const unsigned stages = held_at + 2 * kHeldBytes;
@@ -201,6 +206,7 @@ __device__ __forceinline__ void Walk(Problem problem, const View<const Element> 
   const Sides<kKeys> sides(problem);
 
   WarpTile tile;
+  tile.column = at.column;
   tile.row = at.row + threadIdx.x / 32 * WARP_ROWS + threadIdx.x % 32 / 4;
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
@@ -247,10 +253,13 @@ __device__ __forceinline__ void Walk(Problem problem, const View<const Element> 
     if (kKeys && !DQ_PASS) {
       ShareSlopes(ds, slopes);
       __syncthreads();
-      AddQueries(problem, stream.Head(i), stream.Row(i), slopes, held_at, dq_sums);
+      AddQueries(problem, stream.Head(i), stream.Row(i), slopes, held_at, at.column, dq_sums);
     }
   }
   CopyWait<0>();
+  gradients.slopes.data += at.column;
+  gradients.weights.data += at.column;
+  gradients.parts += at.column;
 #pragma unroll
   for (int strip = 0; strip < kStrips; ++strip) {
     const int row = tile.row + strip * 16;

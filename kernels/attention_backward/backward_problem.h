@@ -156,7 +156,12 @@ struct Held {
   int head;  // of what it holds: batch * kv_heads if kKeys, else batch * heads
   int part;  // which share of the heads it has
   int row;
+  int column;  // the first of the gradients' columns that are its
 };
+
+// COLUMN_PARTS blocks hold the same rows and make the same scores: each sums some columns of the
+// gradients, for want of registers.
+constexpr int kOwnColumns = HEAD_DIM / COLUMN_PARTS;
 
 // Rows go section by section, SECTION heads (or parts of one) at a time, so that what is streamed
 // stays in L2. Within a section the heads take turns and, under the causal mask, the longest
@@ -169,13 +174,13 @@ __device__ __forceinline__ Held HeldBy(Problem& problem, int index) {
       PACKED ? problem.rows / kHeld + problem.sequences : (sides.held_rows + kHeld - 1) / kHeld;
   const int first = index / (SECTION * blocks) * SECTION;
   const int rest = index - first * blocks;
-  const int parts = kKeys ? PARTS : 1;
+  const int parts = (kKeys ? PARTS : 1) * COLUMN_PARTS;
   const int left = problem.batch * sides.held_heads * parts - first;
   const int count = left < SECTION ? left : SECTION;
   const int block = CAUSAL && !kKeys ? blocks - 1 - rest / count : rest / count;
   const int head = first + rest % count;
   const int row = PACKED ? EnterSequence<kHeld>(problem, block) : block * kHeld;
-  return {head / parts, head % parts, row};
+  return {head / parts, head % parts / COLUMN_PARTS, row, head % COLUMN_PARTS * kOwnColumns};
 }
 
 // The blocks that are streamed past: of one head of K and V, or of the heads of Q that these serve

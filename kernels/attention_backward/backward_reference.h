@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference, all sums in f64. A block owns 16 rows: of K and V for dK and dV, or of Q and dO
-// for dQ. It walks over all rows of the other pair, 16 at a time, and shares nothing with the tuned
-// paths but the names of the problem's sizes.
+// The reference, all sums in f64. A block owns 8 or 16 rows: of K and V for dK and dV, or of Q and
+// dO for dQ. It walks over all rows of the other pair, as many at a time, and shares nothing with
+// the tuned paths but the names of the problem's sizes.
 #pragma once
 
 #include "backward_problem.h"
 
-constexpr int kOwned = 16;
-constexpr int kOthers = 16;
+constexpr int kOwned = HEAD_DIM <= 128 ? 16 : 8;
+constexpr int kOthers = kOwned;
 #ifdef TUNE_CPU
 constexpr int kColumns = 1;  // threads that share a row
 #else
@@ -47,7 +47,7 @@ __device__ inline double Delta(const Element* out, const Element* dout, int row)
   return sum;
 }
 
-// For 16 rows of Q: the log-sum-exp, the sum of dO * O, and the keys of the row's sequence.
+// For rows of Q: the log-sum-exp, the sum of dO * O, and the keys of the row's sequence.
 __device__ inline void LoadFacts(ReferenceTiles& tiles, const Element* out, const Element* dout,
                                  const float* lse, int first, int seq, int keys, const int* starts,
                                  int sequences) {

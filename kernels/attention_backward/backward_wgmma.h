@@ -11,8 +11,9 @@
 constexpr int kGroups = BLOCK_N / 64;
 constexpr int kThreads = (kGroups + 1) * 128;
 constexpr int kBlocksPerSm = CTAS;
-constexpr int kSlabs = HEAD_DIM / 64;
-constexpr int kSlabBytes = 64 * 128;  // 64 rows of 64 elements
+constexpr int kSlabs = (HEAD_DIM + 63) / 64;  // of 64 columns, the last filled up with zeros
+constexpr int kCopies = HEAD_DIM % 64 == 0 ? 1 : kSlabs;  // that it takes to bring a row
+constexpr int kSlabBytes = 64 * 128;                      // 64 rows of 64 elements
 constexpr int kBoxBytes = kSlabs * kSlabBytes;
 constexpr int kStrips = BLOCK_M / 64;  // of streamed rows, 64 each
 constexpr int kStreamBytes = kStrips * kBoxBytes;
@@ -79,6 +80,15 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
+// Copies 64 rows of a head.
+__device__ __forceinline__ void LoadRows(unsigned to, const CUtensorMap* map, unsigned barrier,
+                                         int row, int head, int batch) {
+#pragma unroll
+  for (int i = 0; i < kCopies; ++i) {
+    LoadBox(to + i * kSlabBytes, map, barrier, i * 64, row, 0, head, batch);
+  }
+}
+
 // The work of one thread. It runs ahead of the consumers as far as the ring allows.
 template <bool kKeys>
 __device__ void Produce(const Problem& problem, const Arena& arena, const Held& at,
@@ -89,8 +99,8 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
   BarrierExpect(arena.HeldFull(), 2 * kGroups * kBoxBytes);
   for (int i = 0; i < 2 * kGroups; ++i) {
     const int matrix = i / kGroups, group = i % kGroups;
-    LoadBox(arena.Held(matrix, group), held[matrix], arena.HeldFull(), 0,
-            problem.start + at.row + group * 64, 0, at.head - batch * sides.held_heads, batch);
+    LoadRows(arena.Held(matrix, group), held[matrix], arena.HeldFull(),
+             problem.start + at.row + group * 64, at.head - batch * sides.held_heads, batch);
   }
   const Stream<kKeys> stream(problem, at);
   const int first_head = batch * sides.streamed_heads;  // of the batch
@@ -102,8 +112,8 @@ __device__ void Produce(const Problem& problem, const Arena& arena, const Held& 
     BarrierExpect(full, 2 * kStreamBytes + (kKeys ? kFactBytes : 0));
     for (int matrix = 0; matrix < 2; ++matrix) {
       for (int strip = 0; strip < kStrips; ++strip) {
-        LoadBox(arena.Streamed(stage.slot, matrix) + strip * kBoxBytes, streamed[matrix], full, 0,
-                problem.start + row + strip * 64, 0, head - first_head, batch);
+        LoadRows(arena.Streamed(stage.slot, matrix) + strip * kBoxBytes, streamed[matrix], full,
+                 problem.start + row + strip * 64, head - first_head, batch);
       }
     }
     if (kKeys) {
@@ -195,9 +205,13 @@ struct Group {
     const int warp = threadIdx.x % 128 / 32;
     const int row = first + Strip() * 64 + warp * 16;
     float* to = dq_sums + FragmentIndex(problem, head, row, Slab() * 64);
+    // The last slab may have fewer columns.
+    const bool is_whole = HEAD_DIM % 64 == 0 || Slab() + 1 < kSlabs;
     if (!DQ_BULK) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) AddFragment(to + i * kFragment, dq + i * 4);
+      for (int i = 0; i < 8; ++i) {
+        if (is_whole || i < HEAD_DIM % 64 / 8) AddFragment(to + i * kFragment, dq + i * 4);
+      }
       return;
     }
     const unsigned bulk = arena.Bulk(index * 4 + warp);
@@ -207,7 +221,8 @@ struct Group {
     for (int i = 0; i < 8; ++i) StoreFour(bulk + (i * kFragment + SumIndex(0)) * 4, dq + i * 4);
     AsyncFence();
     __syncwarp();
-    if (threadIdx.x % 32 == 0) BulkAdd(to, bulk, kBulkBytes);
+    const int bytes = is_whole ? kBulkBytes : HEAD_DIM % 64 / 8 * kFragment * 4;
+    if (threadIdx.x % 32 == 0) BulkAdd(to, bulk, bytes);
   }
 
   // Each warp arrives once it has finished its own share of the multiplication.

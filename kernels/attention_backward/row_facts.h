@@ -7,6 +7,7 @@
 
 constexpr int kFactThreads = 128;
 constexpr int kVector = 8;  // elements of 16 bytes
+constexpr int kVectors = HEAD_DIM / kVector;
 
 struct alignas(16) Vector {
   Element element[kVector];
@@ -32,7 +33,8 @@ __device__ __forceinline__ void StoreFacts(Problem problem, const View<const Ele
     const auto* d =
         reinterpret_cast<const Vector*>(dout.Row(problem.heads, head, problem.start + row));
 #pragma unroll
-    for (int i = 0; i < HEAD_DIM / kVector / ROW_LANES; ++i) {
+    for (int i = 0; i < (kVectors + ROW_LANES - 1) / ROW_LANES; ++i) {
+      if (kVectors % ROW_LANES != 0 && i * ROW_LANES + thread >= kVectors) break;
       const Vector a = o[i * ROW_LANES + thread];
       const Vector b = d[i * ROW_LANES + thread];
 #pragma unroll
