@@ -92,24 +92,27 @@ __device__ __forceinline__ void Cap(float (&s)[kCount], const Scale& scale) {
 template <int kCount>
 __device__ __forceinline__ void Weigh(float (&s)[kCount], RowState& rows, float scale_log2,
                                       float (&alpha)[2]) {
+  // Both maxima come before all exponentials: another order made the best config 11 % slower.
+  float max[2], shift[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    float max = rows.max[r];
+    max[r] = rows.max[r];
 #pragma unroll
-    for (int i = 0; i < kCount; i += 4) max = fmaxf(max, fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
-    max = QuadMax(max);
+    for (int i = 0; i < kCount; i += 4)
+      max[r] = fmaxf(max[r], fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
+    max[r] = QuadMax(max[r]);
     // A row that has seen no key yet keeps weights of zero instead of inf - inf.
-    const float shift = CAUSAL && max == -Infinity() ? 0.0f : max * scale_log2;
-    alpha[r] = Exp2(rows.max[r] * scale_log2 - shift);
-    rows.max[r] = max;
-    float sum = rows.sum[r] * alpha[r];
+    shift[r] = CAUSAL && max[r] == -Infinity() ? 0.0f : max[r] * scale_log2;
+    alpha[r] = Exp2(rows.max[r] * scale_log2 - shift[r]);
+    rows.max[r] = max[r];
+    rows.sum[r] *= alpha[r];
+  }
 #pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      s[i + 2 * r] = Exp2(s[i + 2 * r] * scale_log2 - shift);
-      s[i + 2 * r + 1] = Exp2(s[i + 2 * r + 1] * scale_log2 - shift);
-      sum += s[i + 2 * r] + s[i + 2 * r + 1];
-    }
-    rows.sum[r] = sum;
+  for (int i = 0; i < kCount; i += 2) {
+    const int r = i / 2 % 2;
+    s[i] = Exp2(s[i] * scale_log2 - shift[r]);
+    s[i + 1] = Exp2(s[i + 1] * scale_log2 - shift[r]);
+    rows.sum[r] += s[i] + s[i + 1];
   }
 }
 

@@ -11,7 +11,8 @@
 constexpr int kGroups = BLOCK_M / 64;
 constexpr int kThreads = (kGroups + 1) * 128;
 constexpr int kBlocksPerSm = CTAS;
-constexpr int kSlabs = (HEAD_DIM + 63) / 64;    // of 64 columns, the last filled up with zeros
+constexpr int kSlabs = (HEAD_DIM + 63) / 64;  // of 64 columns, the last filled up with zeros
+constexpr int kSlabsAtOnce = HEAD_DIM % 64 == 0 ? kSlabs : 1;
 constexpr int kQueryBytes = 64 * kSlabs * 128;  // of one group
 constexpr int kBlockBytes = BLOCK_N * kSlabs * 128;
 constexpr int kScores = BLOCK_N / 2;  // registers a thread
@@ -66,14 +67,15 @@ __device__ __forceinline__ void InitBarriers(const Arena& arena) {
   BarrierInitFence();
 }
 
-// Copies the rows [row, row + kRows) of a head, a slab after the other.
+// Copies the rows [row, row + kRows) of a head: all slabs at once, or a slab after the other where
+// the last is not full.
 template <int kRows>
 __device__ __forceinline__ void LoadRows(unsigned to, const CUtensorMap* map, unsigned barrier,
                                          int row, int head, int batch) {
   BarrierExpect(barrier, kRows * kSlabs * 128);
 #pragma unroll
-  for (int slab = 0; slab < kSlabs; ++slab) {
-    LoadBox(to + slab * kRows * 128, map, barrier, slab * 64, row, head, batch);
+  for (int slab = 0; slab < kSlabs; slab += kSlabsAtOnce) {
+    LoadBox(to + slab * kRows * 128, map, barrier, slab * 64, row, 0, head, batch);
   }
 }
 
