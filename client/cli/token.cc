@@ -144,7 +144,11 @@ absl::Status Revoke(Session& session, const TokenFlags& flags) {
         std::printf("token %ld of %s is revoked\n", static_cast<long>(token.id()),
                     token.name().c_str());
       }
-      if (flags.with_jobs) std::printf("%d jobs are cancelled\n", revoked.cancelled_job_ids_size());
+      if (!flags.with_jobs) return;
+      if (revoked.tokens().empty()) {
+        std::printf("no token %s is valid any more\n", flags.name.c_str());
+      }
+      std::printf("%d jobs are cancelled\n", revoked.cancelled_job_ids_size());
     }));
   }
   if (response.job_errors().empty()) return absl::OkStatus();

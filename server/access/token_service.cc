@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/rpc/page.h"
 #include "server/rpc/unary.h"
@@ -15,6 +16,24 @@ namespace {
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
 
 v1::Token ToProto(const db::TokenRow& row) { return Encoded<v1::Token>(row, {"hash"}); }
+
+// The principal of the tokens that a request names, whether they are valid or not; empty: there are
+// none.
+std::string PrincipalOf(const v1::RevokeTokenRequest& request, const Tokens& tokens) {
+  for (const db::TokenRow& row : tokens.List()) {
+    if (row.id == request.token_id() || row.name == request.name()) return row.name;
+  }
+  return "";
+}
+
+// The error of a revocation that was not stored, with the jobs: its response is not sent.
+absl::Status WithJobs(const absl::Status& status, const std::string& owner,
+                      const v1::RevokeTokenResponse& response) {
+  std::string jobs =
+      absl::StrCat(Counted(response.cancelled_job_ids_size(), "job"), " of ", owner, " cancelled");
+  for (const std::string& error : response.job_errors()) absl::StrAppend(&jobs, "; ", error);
+  return absl::Status(status.code(), absl::StrCat(status.message(), "; ", jobs));
+}
 
 }  // namespace
 
@@ -61,15 +80,23 @@ grpc::ServerUnaryReactor* TokenService::RevokeToken(grpc::CallbackServerContext*
   const std::string by = principals_.Of(*context).name;
   const absl::Time deadline = DeadlineOf(*context, kCancelCap);
   return AnswerOn(executors_.cancels, context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<db::TokenRow> revoked,
-                     tokens_.Revoke(request->token_id(), request->name()));
-    for (const db::TokenRow& row : revoked) {
-      spdlog::info("{} revoked token {} of {}", by, row.id, row.name);
-      *response->add_tokens() = ToProto(row);
+    const absl::StatusOr<std::vector<db::TokenRow>> revoked =
+        tokens_.Revoke(request->token_id(), request->name());
+    if (revoked.ok()) {
+      for (const db::TokenRow& row : *revoked) {
+        spdlog::info("{} revoked token {} of {}", by, row.id, row.name);
+        *response->add_tokens() = ToProto(row);
+      }
     }
-    // All of them are one principal's: of one id, or of one name.
-    if (request->with_jobs()) cancel_jobs_(revoked.front().name, deadline, *response);
-    return absl::OkStatus();
+    // All of them are one principal's: of one id, or of one name. Its jobs end also if its tokens
+    // ended before, or if their revocation could not be stored.
+    const std::string owner = request->with_jobs() ? PrincipalOf(*request, tokens_) : "";
+    if (owner.empty()) return revoked.status();
+    cancel_jobs_(owner, deadline, *response);
+    spdlog::info("{} cancelled {} of {}", by, Counted(response->cancelled_job_ids_size(), "job"),
+                 owner);
+    if (revoked.ok() || absl::IsNotFound(revoked.status())) return absl::OkStatus();
+    return WithJobs(revoked.status(), owner, *response);
   });
 }
 

@@ -2,9 +2,12 @@
 // Submitters beside one another: whose work and kernels are whose, what others see of them, and
 // what one may take.
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
+#include "tests/db/faulty_disk.h"
 #include "tests/server/access/clients_fixture.h"
 #include "tune/v1/snapshot.grpc.pb.h"
 
@@ -89,6 +92,48 @@ TEST_F(ClientsTest, AllJobsOfAPrincipalAreListedAndCancelledAtOnce) {
   EXPECT_EQ(revoked.cancelled_job_ids_size(), 1);
   cancel.set_owner("");
   EXPECT_EQ(cancel_as(alice).error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ClientsTest, JobsOfTokensThatAreRevokedAlreadyAreCancelled) {
+  Start(Options());
+  const Client alice = Submitter("alice");
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(alice, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  Revoke("alice");
+  v1::RevokeTokenRequest revoke;
+  revoke.set_name("alice");
+  v1::RevokeTokenResponse revoked;
+  const auto call = [&] {
+    return Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked)
+        .error_code();
+  };
+  EXPECT_EQ(call(), StatusCode::NOT_FOUND);
+  revoke.set_with_jobs(true);
+  EXPECT_EQ(call(), StatusCode::OK);
+  EXPECT_EQ(revoked.tokens_size(), 0);
+  EXPECT_EQ(revoked.cancelled_job_ids_size(), 1);
+  revoke.set_name("nobody");
+  EXPECT_EQ(call(), StatusCode::NOT_FOUND);
+}
+
+TEST_F(ClientsTest, JobsAreCancelledIfTheRevocationCannotBeStored) {
+  db::FaultyDisk disk;
+  const absl::Cleanup stop = [&] { server_ = nullptr; };  // before the disk
+  Start(Options());
+  const Client alice = Submitter("alice");
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(alice, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  disk.write_error = ENOSPC;
+  v1::RevokeTokenRequest revoke;
+  revoke.set_name("alice");
+  revoke.set_with_jobs(true);
+  v1::RevokeTokenResponse revoked;
+  const grpc::Status status =
+      Call(*operator_->tokens, &v1::TokenService::Stub::RevokeToken, revoke, &revoked);
+  disk.write_error = 0;
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("of alice cancelled"));
+  EXPECT_EQ(AwaitEnd(*operator_->sweeps, sweep.id()).state(), v1::JOB_STATE_CANCELLED);
 }
 
 TEST_F(ClientsTest, SourcesHaveAQuota) {
