@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/descriptor.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "client/cli/call.h"
 #include "client/cli/command.h"
@@ -148,7 +149,8 @@ absl::Status Revoke(Session& session, const TokenFlags& flags) {
       if (revoked.tokens().empty()) {
         std::printf("no token %s is valid any more\n", flags.name.c_str());
       }
-      std::printf("%d jobs are cancelled\n", revoked.cancelled_job_ids_size());
+      const int jobs = revoked.cancelled_job_ids_size();
+      std::printf("%s %s cancelled\n", Counted(jobs, "job").c_str(), jobs == 1 ? "is" : "are");
     }));
   }
   if (response.job_errors().empty()) return absl::OkStatus();
