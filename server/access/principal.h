@@ -37,7 +37,6 @@ std::string NameIn(absl::string_view name_space, absl::string_view kernel_name);
 std::string NameSpaceIn(absl::string_view name);
 
 // PERMISSION_DENIED, with the owner, unless the principal is the owner of the job or an operator.
-// Logs an operator who ends another's job.
 absl::Status CheckMayCancel(const Principal& principal, const db::JobRow& job);
 absl::Status CheckMayCancelJobsOf(const Principal& principal, const std::string& owner);
 

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "server/access/discretion.h"
 #include "server/jobs/left_job.h"
+#include "server/rpc/connections.h"
 #include "server/rpc/error_detail.h"
 #include "server/rpc/page.h"
 #include "server/rpc/unary.h"
@@ -258,6 +259,10 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(const JobView asked, Look(request->job_id()));
     RETURN_IF_ERROR(CheckMayCancel(principal, asked.row));
+    if (principal.name != asked.row.owner) {
+      spdlog::info("{}, an operator, cancels job {} of {} from {}", principal.name, asked.row.id,
+                   asked.row.owner, HostOfPeer(context->peer()));
+    }
     ASSIGN_OR_RETURN(const JobView view, CancelOne(tools_, request->job_id(), deadline));
     *response = ToProto(view);
     return absl::OkStatus();
@@ -275,8 +280,10 @@ grpc::ServerUnaryReactor* JobService::CancelJobs(grpc::CallbackServerContext* co
   return AnswerOn(tools_.executors.cancels, context, [=, this]() -> absl::Status {
     RETURN_IF_ERROR(CheckMayCancelJobsOf(principal, request->owner()));
     CancelledJobs cancelled = CancelJobsOf(request->owner(), tools_, deadline);
-    spdlog::info("{} cancelled {} of {}", principal.name, Counted(cancelled.jobs.size(), "job"),
-                 request->owner());
+    spdlog::info("{}, {} {}, cancelled {} of {} from {}", principal.name,
+                 principal.role == db::Role::kOperator ? "an" : "a", ToText(principal.role),
+                 Counted(cancelled.jobs.size(), "job"), request->owner(),
+                 HostOfPeer(context->peer()));
     for (const JobView& view : cancelled.jobs) *response->add_jobs() = ToProto(view);
     for (const std::string& error : cancelled.errors) response->add_errors(Utf8(error));
     return absl::OkStatus();

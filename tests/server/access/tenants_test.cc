@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submitters beside one another: whose work and kernels are whose, what others see of them, and
 // what one may take.
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <sstream>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/server/access/clients_fixture.h"
 #include "tune/v1/snapshot.grpc.pb.h"
@@ -92,6 +98,30 @@ TEST_F(ClientsTest, AllJobsOfAPrincipalAreListedAndCancelledAtOnce) {
   EXPECT_EQ(revoked.cancelled_job_ids_size(), 1);
   cancel.set_owner("");
   EXPECT_EQ(cancel_as(alice).error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ClientsTest, CancellationsByAnOperatorAreLoggedWithItsAddress) {
+  Start(Options());
+  const Client alice = Submitter("alice");
+  const Client ops = WithToken(MakeToken("ops", v1::PRINCIPAL_ROLE_OPERATOR).secret());
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(alice, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  const int64_t first = sweep.job_id();
+  ASSERT_TRUE(Submit(alice, {.items = "range(1, 400)"}, 1000, sweep).ok());
+  const auto lines = std::make_shared<std::ostringstream>();
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(*lines)));
+  EXPECT_TRUE(CancelJob(*ops.jobs, first).ok());
+  v1::CancelJobsRequest cancel;
+  cancel.set_owner("alice");
+  v1::CancelJobsResponse cancelled;
+  EXPECT_TRUE(Call(*ops.jobs, &v1::JobService::Stub::CancelJobs, cancel, &cancelled).ok());
+  server_ = nullptr;  // before the logger
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(lines->str(), HasSubstr(absl::StrCat("ops, an operator, cancels job ", first,
+                                                   " of alice from 127.0.0.1")));
+  EXPECT_THAT(lines->str(), HasSubstr("ops, an operator, cancelled 1 job of alice from 127.0.0.1"));
 }
 
 TEST_F(ClientsTest, JobsOfTokensThatAreRevokedAlreadyAreCancelled) {
