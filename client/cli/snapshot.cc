@@ -322,7 +322,7 @@ std::string ArtifactPath(const std::string& snapshot_file, const std::string& ar
 }
 
 // Writes the artifacts that the snapshot names into that folder. An artifact that is not stored any
-// more is reported and left out.
+// more, or that is of another submitter's kernel, is reported and left out.
 absl::Status ExportArtifacts(Connection* connection, const WholeSnapshot& whole,
                              const SnapshotFlags& flags) {
   const std::set<std::string> wanted = ArtifactsOf(whole.text, flags.kernel);
@@ -332,7 +332,8 @@ absl::Status ExportArtifacts(Connection* connection, const WholeSnapshot& whole,
   size_t written = 0;
   for (const std::string& artifact : wanted) {
     auto text = ReadArtifact(connection, artifact);
-    if (absl::IsNotFound(text.status()) || absl::IsInvalidArgument(text.status())) {
+    if (absl::IsNotFound(text.status()) || absl::IsInvalidArgument(text.status()) ||
+        absl::IsPermissionDenied(text.status())) {
       std::fprintf(stderr, "left out: %s\n", std::string(text.status().message()).c_str());
       continue;
     }

@@ -91,6 +91,16 @@ class AccessTest(daemon_kit.DaemonTest):
         self.assertRegex(answered.stderr, "not queued: RecordMisses is for submitters and operators, and you are rita")
         self.assertIn("has no dim 'row'", self.tunectl("best", "softmax", "--row", 77, "--record-miss", ok=False).stderr)
 
+    def test_an_export_leaves_out_artifacts_of_others(self):
+        owner, reader = self.token("ann", "submitter"), self.token("rob", "reader")
+        self.by_port("sweep", daemon_kit.SAXPY, "--n", 4098, "--device", "cpu", "--budget", "1", token=owner)
+        kernel = ("--artifacts", "--kernel", "ann/saxpy")
+        exported = self.by_port("snapshot", "export", self.path / "all.json", *kernel, token=reader)
+        self.assertRegex(exported.stderr, "left out: artifact sha256:[0-9a-f]{64} is of a record of ann's")
+        self.assertIn("with 0 of the 1 artifacts", exported.stderr)
+        self.assertIn("with 1 of the 1 artifacts", self.by_port(
+            "snapshot", "export", self.path / "own.json", *kernel, token=owner).stderr)
+
     def test_jobs_of_a_token_that_is_revoked_already(self):
         token = self.token("one", "submitter")
         self.by_port("sweep", daemon_kit.SAXPY, "--n", 4099, "--device", "cpu", "--detach", "--fresh", token=token)
