@@ -389,9 +389,13 @@ std::string WorkerProcess::Excess() const {
   } else if (resident_most > 0 && ResidentBytes() > resident_most) {
     return Beyond("memory", resident_most);
   }
-  if (limits_.scratch_bytes > 0 &&
-      BytesUnder(limits_.scratch_dir, kEntriesMax) > limits_.scratch_bytes) {
-    return Beyond("its scratch folder", limits_.scratch_bytes);
+  if (limits_.scratch_bytes > 0) {
+    const int64_t bytes = BytesUnder(limits_.scratch_dir, kEntriesMax);
+    if (bytes == std::numeric_limits<int64_t>::max()) {
+      return absl::StrCat("its scratch folder has more than ", kEntriesMax,
+                          " entries, or one that cannot be read");
+    }
+    if (bytes > limits_.scratch_bytes) return Beyond("its scratch folder", limits_.scratch_bytes);
   }
   return "";
 }

@@ -22,8 +22,9 @@
 //   spawn, stray      starts a child that outlives it, in its process group or a session of its
 //   own,
 //                     writes its id to DIR/child, then hangs
-//   memory MIB, hidden MIB, files MIB, children N    takes as much memory, memory in no resident
-//                     set, or bytes in DIR/files, or starts as many children, then hangs
+//   memory MIB, hidden MIB, files MIB, entries N, children N    takes as much memory, memory in no
+//                     resident set, or bytes in DIR/files, or makes as many empty files there, or
+//                     starts as many children, then hangs
 //   environment NAME  answers with that variable in the log or message
 //   descriptors       answers with the open file descriptors
 //   network, write PATH, read PATH    tries it, and answers with what the kernel said
@@ -116,10 +117,10 @@ void TakeHiddenMemory(int mib) {
   Hang();
 }
 
-void TakeFiles(int mib) {
+void TakeFiles(int count, size_t bytes) {
   std::filesystem::create_directories(g_state_dir + "/files");
-  for (int i = 0; i < mib; ++i) {
-    std::ofstream(absl::StrCat(g_state_dir, "/files/", i)) << std::string(1 << 20, 'x');
+  for (int i = 0; i < count; ++i) {
+    std::ofstream(absl::StrCat(g_state_dir, "/files/", i)) << std::string(bytes, 'x');
   }
   Hang();
 }
@@ -194,7 +195,8 @@ Doing Do(std::string behaviour) {
   if (absl::ConsumePrefix(&rest, "threads ")) doing.threads = atoi(std::string(rest).c_str());
   if (absl::ConsumePrefix(&rest, "memory ")) TakeMemory(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "hidden ")) TakeHiddenMemory(atoi(std::string(rest).c_str()));
-  if (absl::ConsumePrefix(&rest, "files ")) TakeFiles(atoi(std::string(rest).c_str()));
+  if (absl::ConsumePrefix(&rest, "files ")) TakeFiles(atoi(std::string(rest).c_str()), 1 << 20);
+  if (absl::ConsumePrefix(&rest, "entries ")) TakeFiles(atoi(std::string(rest).c_str()), 0);
   if (absl::ConsumePrefix(&rest, "children ")) TakeChildren(atoi(std::string(rest).c_str()));
   if (absl::ConsumePrefix(&rest, "loud ")) fprintf(stderr, "variant.cu:4: assertion\n");
   if (absl::ConsumePrefix(&rest, "outcome ")) doing.outcome = atoi(std::string(rest).c_str());

@@ -161,6 +161,10 @@ TEST_F(WorkerProcessTest, KillsWhatFillsItsScratchFolder) {
   const WorkerAnswer answer = Ask("files 32");
   EXPECT_EQ(answer.kind, Kind::kExceeded);
   EXPECT_THAT(answer.message, HasSubstr("8 MiB of its scratch folder"));
+  Start({.scratch_dir = dir_ / "files", .scratch_bytes = int64_t{1} << 30});
+  const WorkerAnswer entries = Ask("entries 11000");
+  EXPECT_EQ(entries.kind, Kind::kExceeded);
+  EXPECT_THAT(entries.message, HasSubstr("its scratch folder has more than 10000 entries"));
 }
 
 TEST_F(WorkerProcessTest, TellsGarbageFromAnAnswer) {
