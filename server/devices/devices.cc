@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/cancelled.h"
 #include "base/contained.h"
+#include "base/logged.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "server/rpc/error_detail.h"
@@ -62,7 +63,7 @@ void Devices::Probe() const {
   for (DeviceSupervisor* supervisor : workers_.devices()) {
     if (stopping_) break;
     const absl::Status probed = Contained([&] { ProbeOne(*supervisor); });
-    if (!probed.ok()) spdlog::error("device {}: {}", supervisor->id(), probed.ToString());
+    if (!probed.ok()) spdlog::error("device {}: {}", supervisor->id(), Logged(probed));
   }
   MutexLock lock(mutex_);
   probed_ = true;
@@ -85,7 +86,7 @@ absl::Status Devices::Try(DeviceSupervisor& supervisor) const {
   if (opened.ok()) {
     NoteCompilers(supervisor);
   } else {
-    spdlog::info("device {} cannot be used: {}", supervisor.id(), opened.ToString());
+    spdlog::info("device {} cannot be used: {}", supervisor.id(), Logged(opened));
   }
   return opened;
 }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/logged.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "db/store_faults.h"
@@ -333,7 +334,7 @@ absl::Status SweepRun::Persist(absl::FunctionRef<absl::Status()> write) {
       return written;
     }
     if (waited == absl::ZeroDuration()) {
-      spdlog::warn("sweep {} is paused: {}", view_.row.id, written.ToString());
+      spdlog::warn("sweep {} is paused: {}", view_.row.id, Logged(written));
       context_.Say(
           absl::StrCat("paused, since what was measured cannot be stored: ", written.message(),
                        ". It goes on by itself; `tunectl sweep cancel` ends it"));
@@ -365,7 +366,7 @@ JobWork::End SweepRunner::Run(SweepWork& work, JobContext& context) {
   const int64_t id = work.view().row.id;
   const auto run = std::make_shared<SweepRun>(store_, workers_, records_, solver_, work, context);
   absl::Status status = run->Go();
-  if (!status.ok() && !context.stop()) spdlog::warn("sweep {}: {}", id, status.ToString());
+  if (!status.ok() && !context.stop()) spdlog::warn("sweep {}: {}", id, Logged(status));
   if (std::optional<lookup::Record> record = run->Record()) {
     KeepArtifact(run->Artifact(*record), *record);
     const db::SweepRow done = run->DoneRow();
