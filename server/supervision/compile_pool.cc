@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <future>
 #include <system_error>
@@ -468,8 +469,11 @@ absl::Status CompilePool::StartWorker(Slot& slot, const Cancelled& cancelled) {
     // Never one that was there before, since not all that others leave can be removed.
     slot.scratch = absl::StrCat(options_.scratch_dir, "/", slot.index, "-", ++slot.starts);
     const std::string& scratch = slot.scratch;
-    std::error_code ignored;
-    std::filesystem::create_directories(scratch, ignored);
+    std::error_code error;
+    std::filesystem::create_directories(scratch, error);
+    if (error.value() == ENOSPC || error.value() == EDQUOT) {
+      return HostShortError(absl::StrCat("cannot make ", scratch, ": ", error.message()));
+    }
     command.args.insert(command.args.end(), {"--scratch", scratch});
     command.limits.scratch_dir = scratch;
   }

@@ -28,6 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/mutex.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "server/supervision/process_tree.h"
 #include "server/supervision/reply.h"
@@ -42,7 +43,8 @@ namespace {
 constexpr int kPollMs = 20;
 constexpr std::chrono::milliseconds kLookAtUse(50);
 constexpr int64_t kNoRoomBytes = 4 << 20;  // with less of a disk no worker starts, nor compiles
-constexpr int kEntriesMax = 10'000;        // of a scratch folder
+constexpr int64_t kNoRoomFiles = 16;
+constexpr int kEntriesMax = 10'000;  // of a scratch folder
 constexpr size_t kLastWordsBytes = 4096;
 constexpr absl::Duration kLimitMax = absl::Hours(24);
 constexpr std::chrono::seconds kKillPatience(5);
@@ -336,11 +338,12 @@ WorkerAnswer WorkerProcess::Call(worker::v1::WorkerRequest request, absl::Durati
   FrameReader reader(ReplyFrameBytesMax(request));
   SteadyClock::time_point look_at = SteadyClock::now() + kLookAtUse;
   const int64_t disk_floor = std::min(limits_.free_disk_bytes, FreeDiskBytes() / 2);
+  const int64_t files_floor = std::min(kNoRoomFiles, FreeFiles() / 2);
   while (true) {
     if (SteadyClock::now() >= look_at) {
       const std::string excess = Excess();
       if (!excess.empty()) return End(Kind::kExceeded, excess);
-      const std::string disk = DiskShortOf(disk_floor);
+      const std::string disk = DiskShortOf(disk_floor, files_floor);
       if (!disk.empty()) return End(Kind::kHostShort, disk);
       look_at = SteadyClock::now() + kLookAtUse;
     }
@@ -408,17 +411,35 @@ int64_t WorkerProcess::FreeDiskBytes() const {
   return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
 }
 
-std::string WorkerProcess::DiskShortOf(int64_t bytes) const {
-  const int64_t free = FreeDiskBytes();
-  if (free >= bytes) return "";
+int64_t WorkerProcess::FreeFiles() const {
+  struct statvfs disk = {};
+  if (limits_.free_disk_bytes == 0 || statvfs(limits_.scratch_dir.c_str(), &disk) != 0 ||
+      disk.f_files == 0) {  // some file systems do not count them
+    return std::numeric_limits<int64_t>::max();
+  }
+  return static_cast<int64_t>(disk.f_favail);
+}
+
+std::string WorkerProcess::DiskShortOf(int64_t bytes, int64_t files) const {
   constexpr double kMiB = 1 << 20;
-  return absl::StrFormat("%.1f MiB are free on the disk of %s, and %.1f MiB are to stay free",
-                         static_cast<double>(free) / kMiB, limits_.scratch_dir,
-                         static_cast<double>(bytes) / kMiB);
+  if (const int64_t free = FreeDiskBytes(); free < bytes) {
+    return absl::StrFormat("%.1f MiB are free on the disk of %s, and %.1f MiB are to stay free",
+                           static_cast<double>(free) / kMiB, limits_.scratch_dir,
+                           static_cast<double>(bytes) / kMiB);
+  }
+  if (const int64_t room = FreeFiles(); room < files) {
+    return absl::StrCat("the disk of ", limits_.scratch_dir, " has room for ",
+                        Counted(room, "more file"), ", and ", files, " are to stay free");
+  }
+  return "";
+}
+
+std::string WorkerProcess::WhyDiskShort() const {
+  return DiskShortOf(limits_.free_disk_bytes, kNoRoomFiles);
 }
 
 std::string WorkerProcess::WhyDiskFull() const {
-  return DiskShortOf(std::min(limits_.free_disk_bytes, kNoRoomBytes));
+  return DiskShortOf(std::min(limits_.free_disk_bytes, kNoRoomBytes), kNoRoomFiles);
 }
 
 int64_t WorkerProcess::LimitGrowth(int64_t bytes) {

@@ -96,8 +96,9 @@ class WorkerProcess {
   int64_t ResidentBytesOfAll() const;
   // From now on its memory may grow by so much. Returns the limit.
   int64_t LimitGrowth(int64_t bytes);
-  // Why its disk has less than WorkerLimits::free_disk_bytes left; empty: it has more.
-  std::string WhyDiskShort() const { return DiskShortOf(limits_.free_disk_bytes); }
+  // Why its disk has less than WorkerLimits::free_disk_bytes left, or hardly room for a file;
+  // empty: it has more.
+  std::string WhyDiskShort() const;
   // Why hardly anything is left of it; empty: there is more.
   std::string WhyDiskFull() const;
   // Sends SIGKILL to its process group, unless it was killed before, then waits until it is gone.
@@ -120,9 +121,11 @@ class WorkerProcess {
   WorkerAnswer End(WorkerAnswer::Kind kind, const std::string& why);
   // The limit that it exceeds; empty if none.
   std::string Excess() const;
-  int64_t FreeDiskBytes() const;  // as much as anybody wants where there is no folder or limit
-  // Why less than `bytes` of the disk are free; empty: it is not so.
-  std::string DiskShortOf(int64_t bytes) const;
+  // The largest integer if there is no folder or limit, or the file system counts no files.
+  int64_t FreeDiskBytes() const;
+  int64_t FreeFiles() const;
+  // Why the disk has less than `bytes` free, or room for fewer than `files`; empty: it has more.
+  std::string DiskShortOf(int64_t bytes, int64_t files) const;
   void Signal();
   void DrainStderr();
   std::string Words() const;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "tests/db/faulty_disk.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/access.grpc.pb.h"
@@ -151,21 +152,36 @@ TEST_F(RevocationTest, ItIsNotAcknowledgedAndLostIfTheDiskStaysFull) {
   EXPECT_FALSE(IsRevoked("eve")) << "as the failed call has said";
 }
 
-TEST(FaultsTest, ADiskWithoutRoomForCompilersMakesASweepWaitAndFailsNoConfig) {
+// Its parameter: the disk is out of files, not of bytes.
+class FullDiskTest : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Of, FullDiskTest, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "Files" : "Bytes");
+});
+
+// Leaves room for the store, and none for what the compiler writes.
+void FillDisk(const std::string& state, const std::string& rest, bool files) {
+  std::filesystem::create_directories(rest);
+  if (!files) {
+    const size_t left = std::filesystem::space(state).available - (size_t{160} << 10);
+    std::ofstream(rest + "/all") << std::string(left, 'x');
+  }
+  for (int i = 0; files && std::ofstream(absl::StrCat(rest, "/", i)); ++i) continue;
+}
+
+TEST_P(FullDiskTest, WithoutRoomForCompilersASweepWaitsAndNoConfigFails) {
   TempDir dir;
   const std::string state = dir.path() + "/state";
   std::filesystem::create_directories(state);
-  if (mount("tmpfs", state.c_str(), "tmpfs", 0, "size=200m,mode=0700") != 0) {
+  if (mount("tmpfs", state.c_str(), "tmpfs", 0, "size=200m,nr_inodes=2000,mode=0700") != 0) {
     GTEST_SKIP() << "no file system can be mounted here";
   }
   const absl::Cleanup unmount = [&] { umount2(state.c_str(), MNT_DETACH); };
   const std::unique_ptr<Server> server =
       Server::Start({.state_dir = state, .worker_dir = TUNE_BIN_DIR}).value();
   Stubs stubs(server->InProcessChannel());
-  // The store has room for the sweep, and the compiler has none for what it writes.
   const std::string rest = state + "/rest";
-  const size_t left = std::filesystem::space(state).available - (size_t{160} << 10);
-  std::ofstream(rest) << std::string(left, 'x');
+  FillDisk(state, rest, GetParam());
   v1::Sweep sweep;
   ASSERT_TRUE(Call(*stubs.sweeps, &v1::SweepService::Stub::SubmitSweep, ScaleSweep(), &sweep).ok());
   bool paused = false;
@@ -173,7 +189,7 @@ TEST(FaultsTest, ADiskWithoutRoomForCompilersMakesASweepWaitAndFailsNoConfig) {
     for (const v1::Sweep& one : ResultsIn<v1::Sweep>(event)) sweep = one;
     if (sweep.message().find("paused") == std::string::npos) return true;
     paused = true;
-    std::filesystem::remove(rest);
+    std::filesystem::remove_all(rest);
     return true;
   };
   ASSERT_TRUE(FollowJob(*stubs.jobs, sweep.job_id(), follow).ok());

@@ -154,6 +154,25 @@ TEST_F(WorkerProcessTest, IsEndedWhenTheDiskIsNearlyFull) {
                                            "[0-9.]+ MiB are to stay free.*"));
 }
 
+TEST_F(WorkerProcessTest, IsEndedWhenTheDiskHasHardlyRoomForAFile) {
+  const std::string small = dir_ / "files";
+  std::filesystem::create_directories(small);
+  if (mount("tmpfs", small.c_str(), "tmpfs", 0, "size=64m,nr_inodes=40") != 0) {
+    GTEST_SKIP() << "no file system can be mounted here";
+  }
+  const auto ask = [&](const char* behaviour, absl::Duration limit) {
+    Start({.scratch_dir = small, .free_disk_bytes = 4 << 20});
+    return Ask(behaviour, limit);
+  };
+  EXPECT_EQ(ask("entries 8", absl::Milliseconds(500)).kind, Kind::kDeadline);
+  const WorkerAnswer answer = ask("entries 36", absl::Seconds(30));
+  worker_.reset();
+  umount2(small.c_str(), MNT_DETACH);
+  EXPECT_EQ(answer.kind, Kind::kHostShort);
+  EXPECT_THAT(answer.message, MatchesRegex("the disk of .* has room for [0-9] more files?, and "
+                                           "[0-9]+ are to stay free.*"));
+}
+
 TEST_F(WorkerProcessTest, KillsWhatFillsItsScratchFolder) {
   Start({.scratch_dir = dir_ / "files", .scratch_bytes = 8 << 20});
   EXPECT_EQ(Ask("files 4", absl::Milliseconds(300)).kind, Kind::kDeadline);

@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -188,7 +190,9 @@ class NumpyReference : public Compiler {
         std::ofstream file(path, std::ios::binary);
         const std::string elements = ElementsOf(buffer, call);
         file.write(elements.data(), static_cast<std::streamsize>(elements.size()));
-        if (!file.flush()) return absl::StrCat("no room for the inputs in ", folder);
+        if (!file.flush()) {
+          return absl::StrCat("no room for the inputs in ", folder, ": ", std::strerror(errno));
+        }
         about["file"] = path;
       }
       request["buffers"].push_back(std::move(about));
