@@ -133,7 +133,9 @@ absl::StatusOr<Answer> Resolve(const Snapshot& snapshot, const std::string& sour
   answer.device = place.device;
   answer.target = place.target.target;
   answer.driver = place.driver;
-  answer.reason = kernel->WhyNotOn(answer.target);
+  answer.reason = answer.target.empty() ? absl::StrCat("it is not known which GPU '", answer.device,
+                                                       "' is: name the device, such as NVIDIA H200")
+                                        : kernel->WhyNotOn(answer.target);
   if (!answer.reason.empty()) return answer;
   ASSIGN_OR_RETURN(const Problem problem,
                    MakeProblem(kernel->spec, question.dims, question.dtype, answer.target));

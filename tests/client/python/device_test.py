@@ -28,12 +28,14 @@ class Visible(unittest.TestCase):
 
     def names(self, visible=None, alike="0"):
         """What libtune finds in a process of its own: it looks once."""
+        return ast.literal_eval(self.run_python(
+            "from tunectl import _device; print([one[:] for one in _device.local_devices()[:-1]])", visible, alike))
+
+    def run_python(self, code, visible, alike="0"):
         env = {**os.environ, "FAKE_NVML_ALIKE": alike, "LD_LIBRARY_PATH": str(self.folder), "PYTHONPATH": str(kit.PACKAGE)}
         env.pop("CUDA_VISIBLE_DEVICES", None)
         env |= {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-        code = "from tunectl import _device; print([one[:] for one in _device.local_devices()[:-1]])"
-        return ast.literal_eval(subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True,
-                                               text=True).stdout)
+        return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
 
     def test_the_gpus_that_the_environment_leaves(self):
         h200, a100 = ("NVIDIA H200", "sm_90a"), ("NVIDIA A100", "sm_80")
@@ -51,6 +53,10 @@ class Visible(unittest.TestCase):
                 self.assertEqual([one[1] for one in self.names(visible)], [left])
         self.assertEqual(self.names("MIG-nobody"), [("cuda:0", "MIG", "")], "a GPU that is not known, never the CPU")
         self.assertEqual([one[1] for one in self.names("MIG-nobody", alike="1")], ["NVIDIA H200"], "all are alike")
+        snapshot = self.folder / "tuned.json"
+        snapshot.write_bytes(kit.snapshot_bytes([kit.record(1)]))
+        code = f"import tunectl; print(tunectl.open({str(snapshot)!r}).best('scale', n=4096, mode=0).reason)"
+        self.assertRegex(self.run_python(code, "MIG-nobody"), "^it is not known which GPU 'MIG' is: name the device")
 
     def test_torch_is_not_asked_before_it_works_on_a_gpu(self):
         def refuse(*all_of):
