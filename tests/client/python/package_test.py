@@ -60,7 +60,7 @@ class Wheel(kit.PackageTest):
         self.assertEqual(wanted - names, set())
         needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
         self.assertTrue(all("extra ==" in line for line in needed), needed)
-        self.assertIn("Requires-Python: >=3.10", metadata)
+        self.assertIn("Requires-Python: >=3.9", metadata)
 
     def ask(self, wheel, code, **environ):
         place = self.path / "site"

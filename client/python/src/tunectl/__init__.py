@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from ._patch import Patched
     from ._peer_kinds import Peer, gradient
     from ._program import LaunchError
+    from ._programs import ProgramError, find_binary
     from ._watch import Better, Watch
     from ._work import DaemonError, Rows, Sweep, cancel, jobs, records, submit, sweeps, trials, wait
 
 __all__ = ["Answer", "Better", "Client", "Comparison", "DaemonError", "Kernel", "LaunchError", "NoExactRecord", "Peer",
-           "Rows", "Sweep", "UnpinnedError", "Value", "Watch", "WrongResults", "best", "best_async", "best_many", "cancel",
-           "compare", "digest", "explain", "figures", "gradient", "jobs", "kernel", "open", "patch", "patched", "pin",
-           "records", "submit", "sweeps", "trials", "unpatch", "wait", "watch"]
+           "ProgramError", "Rows", "Sweep", "UnpinnedError", "Value", "Watch", "WrongResults", "best", "best_async",
+           "best_many", "cancel", "compare", "digest", "explain", "figures", "find_binary", "gradient", "jobs", "kernel",
+           "open", "patch", "patched", "pin", "records", "submit", "sweep", "sweeps", "trials", "unpatch", "wait", "watch"]
 __version__ = "0.1.0"
 _Model = TypeVar("_Model")
 
@@ -159,6 +160,27 @@ def kernel(name: Union[str, Kernel], *, fallback: Optional[Callable[..., Any]],
     return TunedKernel(name.name, fallback, gradient, dims, scalars, returns, name)
 
 
+def sweep(kernel: Union[str, Kernel], *, dtype: object = None, device: object = None, budget: Union[int, str] = "",
+          strategy: str = "", seed: int = 1, **dims: int) -> Sweep:
+    """Tunes a kernel for a problem, waits for the end, and returns the finished sweep.
+
+    kernel  a name of the catalogue, the path of a spec (.textproto), or a tunectl.Kernel
+    budget  trials (100) or time ("30s", "5min"); by default until the strategy has no more configs
+    device  an id of `tunectl device list`; by default the first GPU, else the CPU
+
+    Runs the program `tunectl sweep`, so it needs neither a daemon nor gRPC; a daemon of this host does the work if
+    there is one. The row is what `tunectl sweep --json` prints. `tunectl.open()` then takes the new record for the
+    answers of this process. An interrupt keeps the finished trials, and the same call continues.
+
+    FileNotFoundError: the program is not installed. ProgramError: it failed; the text says why.
+
+        tunectl.sweep("softmax", rows=4096, cols=1024, budget="30s")["result"]["best"]["config"]
+    """
+    from . import _programs
+
+    return _programs.sweep(kernel, dtype, device, budget, strategy, seed, dims)
+
+
 def patch(model: _Model) -> _Model:
     """Has a model of `transformers` run its layers by `tunectl.ops`, and returns that model.
 
@@ -273,6 +295,10 @@ def __getattr__(name: str) -> Any:
         from ._definition import Kernel
 
         return Kernel
+    if name in ("ProgramError", "find_binary"):
+        from . import _programs
+
+        return getattr(_programs, name)
     if name in ("Better", "Watch"):
         from . import _watch
 
