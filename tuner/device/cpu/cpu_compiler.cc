@@ -337,7 +337,7 @@ absl::StatusOr<std::string> FindCompiler() {
   }
   return absl::FailedPreconditionError(
       "the CPU device needs a C++20 compiler: none of c++, g++ and clang++ is on the PATH; "
-      "install one, or name it in TUNE_CXX");
+      "install one (apt-get install g++, dnf install gcc-c++), or name it in TUNE_CXX");
 }
 
 absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments) {

@@ -6,6 +6,17 @@
 #include "launch.h"
 #include "sync.h"
 
+#if !__has_builtin(__builtin_bit_cast)  // before GCC 11
+template <typename To, typename From>
+TUNE_CPU_INLINE To tune_cpu_bit_cast(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof(to));
+  return to;
+}
+#define __builtin_bit_cast(To, from) tune_cpu_bit_cast<To>(from)
+#endif
+
 // Bits.
 TUNE_CPU_INLINE int __popc(unsigned x) { return __builtin_popcount(x); }
 TUNE_CPU_INLINE int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
@@ -175,8 +186,10 @@ TUNE_CPU_INLINE float tune_cpu_exp2f(float x) {
 
 TUNE_CPU_INLINE float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
 TUNE_CPU_INLINE double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 41)  // which has them
 TUNE_CPU_INLINE float sinpif(float x) { return sinf(x * 3.14159265f); }
 TUNE_CPU_INLINE float cospif(float x) { return cosf(x * 3.14159265f); }
+#endif
 TUNE_CPU_INLINE float __fdividef(float a, float b) { return a / b; }
 TUNE_CPU_INLINE float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 TUNE_CPU_INLINE double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
