@@ -18,6 +18,12 @@ find_package(Boost 1.74 REQUIRED COMPONENTS context)  # fibers of the CPU device
 find_package(GTest 1.12 REQUIRED)
 find_package(benchmark 1.7 REQUIRED)
 
+# Programs look for Python and NVIDIA's wheels in this folder, besides the host's. Portable ones know no build's folder.
+set(TUNE_VENV_DIR ${PROJECT_SOURCE_DIR}/.venv)
+if(TUNE_PORTABLE)
+  set(TUNE_VENV_DIR "")
+endif()
+
 if(TUNE_STATIC)
   include(cmake/static.cmake)
 endif()

@@ -17,18 +17,19 @@ quietly() {
 
 missing_packages() {
   local package
-  for package in $(grep -v '^#' tools/packages.txt); do
+  for package in $(grep -v '^#' "$1"); do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
   done
 }
 
-# A stamp with the list's checksum makes the second time quick.
+# ensure_packages [LIST]: by default tools/packages.txt. A stamp with the list's checksum makes the second time quick.
 ensure_packages() {
-  local stamp="build/.packages-$(cksum < tools/packages.txt | cut -d' ' -f1)"
+  local list="${1:-tools/packages.txt}" stamp
+  stamp="build/.packages-$(cksum < "$list" | cut -d' ' -f1)"
   [ -e "$stamp" ] && return
-  command -v dpkg-query >/dev/null || die "this is not Debian or Ubuntu; install the equivalents of tools/packages.txt, then: mkdir -p build && touch $stamp"
+  command -v dpkg-query >/dev/null || die "this is not Debian or Ubuntu; install the equivalents of $list, then: mkdir -p build && touch $stamp"
   local packages as_root=""
-  packages=$(missing_packages | tr '\n' ' ')
+  packages=$(missing_packages "$list" | tr '\n' ' ')
   if [ -n "$packages" ]; then
     if [ "$(id -u)" -ne 0 ]; then
       command -v sudo >/dev/null || die "these packages are missing and there is no sudo; as root: apt-get install $packages"
@@ -40,6 +41,20 @@ ensure_packages() {
       die "apt-get install failed; the whole log is in build/apt.log"
   fi
   mkdir -p build && touch "$stamp"
+}
+
+# ensure_environment NAME LIST: prints the Python of an environment of its own, build/NAME, that has the list's packages.
+ensure_environment() {
+  local place="$PWD/build/$1" stamp
+  stamp="$place/.has-$(cksum < "$2" | cut -d' ' -f1)"
+  if [ ! -e "$stamp" ]; then
+    say "installing Python packages into build/$1 (log in build/pip.log)"
+    quietly build/pip.log python3 -m venv "$place" &&
+      quietly build/pip.log "$place/bin/pip" install --disable-pip-version-check -r "$2" ||
+      die "they cannot be installed; the whole log is in build/pip.log"
+    touch "$stamp"
+  fi
+  echo "$place/bin/python3"
 }
 
 # What only tests use: nothing stops without it, so nothing here fails.
@@ -150,7 +165,7 @@ ensure_transformers() {
     say "transformers cannot be installed here: the tests that need it are skipped"
 }
 
-# build PRESET [TARGET...]: output only when there is something to say.
+# build PRESET [TARGET...]: output only when there is something to say. With ccache, presets share what they compile alike.
 build() {
   local preset="$1" log="build/$1.log"
   shift
@@ -163,7 +178,7 @@ build() {
   # A build with nothing to do is over before the notice.
   (sleep 1.5 > /dev/null 2>&1 && say "building preset $preset (the first time takes some minutes; log in $log)") &
   local notice=$!
-  ninja -C "build/$preset" "$@" > "$log" 2>&1 || { kill $notice 2>/dev/null; tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
+  CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1 ninja -C "build/$preset" "$@" > "$log" 2>&1 || { kill $notice 2>/dev/null; tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
   kill $notice 2>/dev/null || true
   wait $notice 2>/dev/null || true
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds what is made when the package is built: the messages' description, the headers that kernels share, the records
-that ship or a snapshot, and libtune of the build or install that TUNE_PREFIX names."""
+that ship or a snapshot, and libtune of the build or install that TUNE_PREFIX names. With TUNE_PROGRAMS=1 the programs
+of that install come, too, and commands that run them (tools/wheel.sh)."""
 import os
 import pathlib
 import shutil
@@ -20,6 +21,7 @@ PROTOS = HERE.parents[1] / "proto"
 SHARED_HEADERS = HERE.parents[1] / "kernels/include"
 RECORDS = HERE.parents[1] / "kernels/records"
 PREFIX = os.environ.get("TUNE_PREFIX")
+PROGRAMS = os.environ.get("TUNE_PROGRAMS") == "1"
 
 
 def describe_messages(out):
@@ -35,10 +37,12 @@ def describe_messages(out):
 
 
 def bring_library(package, prefix):
-    """libtune, absl's libraries if they lie beside it, and the program that asks a daemon for it, if that is there."""
-    for folder, patterns in (("lib", ("libtune.so.1", "libabsl_*.so.*")), ("bin", ("tune-fetch",))):
+    """libtune, absl's libraries if they lie beside it, and the program that asks a daemon for it, if that is there; or
+    all programs, with the records that these look for."""
+    for folder, patterns in (("lib", ("libtune.so.1", "libabsl_*.so.*")), ("bin", ("*",) if PROGRAMS else ("tune-fetch",)),
+                             ("share/tunectl/records", ("*",) if PROGRAMS else ())):
         for path in (file for pattern in patterns for file in (prefix / folder).glob(pattern)):
-            (package / folder).mkdir(exist_ok=True)
+            (package / folder).mkdir(parents=True, exist_ok=True)
             shutil.copy(path, package / folder / path.name)
     if not (package / "lib/libtune.so.1").exists():
         sys.exit(f"tunectl: TUNE_PREFIX={prefix} has no lib/libtune.so.1")
@@ -76,4 +80,5 @@ class Wheel(bdist_wheel):
         return ("py3", "none", super().get_tag()[2])
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Parts)
+setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Parts,
+      scripts=["scripts/tunectl", "scripts/tunerd"] if PROGRAMS else [])

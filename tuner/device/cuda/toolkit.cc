@@ -25,6 +25,14 @@ bool HasNvrtc(const fs::path& dir) {
   return fs::exists(dir / "libnvrtc.so.13", error) || fs::exists(dir / "libnvrtc.so.12", error);
 }
 
+// NVIDIA's wheels beside the Python package that this program came with: site-packages/tunectl/bin.
+std::string NeighbourRoot(const fs::path& executable) {
+  const fs::path package = executable.parent_path().parent_path();
+  std::error_code error;
+  const fs::path root = package.parent_path() / "nvidia" / "cu13";
+  return package.filename() == "tunectl" && fs::exists(root, error) ? root.string() : "";
+}
+
 // <venv>/lib/python3*/site-packages/nvidia/cu13, where pip puts NVIDIA's wheels.
 std::vector<std::string> WheelRoots(const fs::path& venv) {
   std::vector<std::string> roots;
@@ -102,6 +110,7 @@ absl::StatusOr<Toolkit> FindToolkit() {
   fs::path executable = fs::read_symlink("/proc/self/exe", error);
   if (!error) roots.push_back((executable.parent_path().parent_path() / "cuda").string());
   roots.push_back("/usr/local/cuda");
+  if (std::string root = NeighbourRoot(executable); !root.empty()) roots.push_back(std::move(root));
   for (std::string& root : WheelRoots(TUNE_VENV_DIR)) roots.push_back(std::move(root));
   return FindToolkitIn(roots);
 }
