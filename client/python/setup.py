@@ -37,9 +37,10 @@ def describe_messages(out):
 
 
 def bring_library(package, prefix):
-    """libtune, absl's libraries if they lie beside it, and the program that asks a daemon for it, if that is there; or
-    all programs, with the records that these look for."""
-    for folder, patterns in (("lib", ("libtune.so.1", "libabsl_*.so.*")), ("bin", ("*",) if PROGRAMS else ("tune-fetch",)),
+    """Copies libtune, the CPU device's launcher, absl's libraries if they lie beside these, and the program that asks a
+    daemon for libtune; with PROGRAMS all programs, and the records that these look for."""
+    libraries = ("libtune.so.1", "libtune-launch-cpu.so", "libabsl_*.so.*")
+    for folder, patterns in (("lib", libraries), ("bin", ("*",) if PROGRAMS else ("tune-fetch",)),
                              ("share/tunectl/records", ("*",) if PROGRAMS else ())):
         for path in (file for pattern in patterns for file in (prefix / folder).glob(pattern)):
             (package / folder).mkdir(parents=True, exist_ok=True)

@@ -28,8 +28,7 @@ class TrainTest(unittest.TestCase):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TUNE_")}
         cls.environ = {**kept, "TUNE_STATE_DIR": str(cls.path / "state"), "TUNE_CACHE_DIR": str(cls.path / "cache"),
                        "XDG_RUNTIME_DIR": str(cls.path), "PATH": f"{BIN}:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": "",
-                       "PYTHONPATH": str(ROOT / "client/python/src"), "OMP_NUM_THREADS": "1",
-                       "TUNE_LAUNCH_LIBRARY": str(BIN.parent / "lib/libtune-launch-cpu.so")}
+                       "PYTHONPATH": str(ROOT / "client/python/src"), "OMP_NUM_THREADS": "1"}
         # Two configs each: which one is faster is no matter here.
         cls.run_program(sys.executable, TRAIN / "tune.py", "--size", "tiny", "--device", "cpu", "--budget", "2")
         cls.environ["TUNE_SNAPSHOT"] = cls.run_program(BIN / "tunectl", "snapshot", "pin").strip()

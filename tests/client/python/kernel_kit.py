@@ -3,15 +3,12 @@
 import ctypes
 import logging
 import math
-import os
 import random
 import unittest
 
 import daemon_kit
 import kit
-from daemon_kit import BIN, SAXPY
-
-os.environ.setdefault("TUNE_LAUNCH_LIBRARY", str(BIN.parent / "lib/libtune-launch-cpu.so"))
+from daemon_kit import SAXPY
 
 
 class Tensor:

@@ -43,6 +43,10 @@ class WithoutLibrary(kit.PackageTest):
             self.assertEqual(_libtune.places(), [
                 f"{kit.PACKAGE}/tunectl/lib/libtune.so.1", f"{self.path}/build/lib/libtune.so.1",
                 f"{os.path.realpath(self.path)}/prefix/lib/libtune.so.1", "libtune.so.1"])
+            self.assertEqual(_libtune.places("other.so", "TUNE_OTHER")[1:], [
+                f"{self.path}/build/lib/other.so", f"{os.path.realpath(self.path)}/prefix/lib/other.so", "other.so"])
+            os.environ["TUNE_OTHER"] = "/named/other.so"
+            self.assertEqual(_libtune.places("other.so", "TUNE_OTHER"), ["/named/other.so"])
 
     def test_a_library_of_another_version_or_none_at_all(self):
         source = self.path / "old.c"

@@ -12,13 +12,12 @@ import ctypes
 import functools
 import itertools
 import os
-import shutil
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from . import _strides
+from . import _libtune, _strides
 from ._artifact import Artifact, ArtifactError
 from ._dtypes import DTYPE_BYTES
 from ._program import ALIGNMENT, LaunchError, Layout, Slots
@@ -29,23 +28,11 @@ _PARAMETER_BYTES = 128
 _VECTOR_BYTES = 64  # the widest access of a processor that a binary may take for aligned
 
 
-def _library_path() -> str:
-    """TUNE_LAUNCH_LIBRARY, else beside the tunectl of the PATH, else where the system looks."""
-    named = os.environ.get("TUNE_LAUNCH_LIBRARY")
-    if named:
-        return named
-    program = shutil.which("tunectl")
-    if program:
-        beside = os.path.join(os.path.dirname(os.path.realpath(program)), "..", "lib", _LIBRARY)
-        if os.path.exists(beside):
-            return beside
-    return _LIBRARY
-
-
 @functools.lru_cache(maxsize=1)
 def _library() -> Any:
+    places = _libtune.places(_LIBRARY, "TUNE_LAUNCH_LIBRARY")
     try:
-        library = ctypes.CDLL(_library_path())
+        library = ctypes.CDLL(next((place for place in places[:-1] if os.path.exists(place)), places[-1]))
         library.tune_launch_cpu_abi.restype = ctypes.c_uint
         library.tune_launch_cpu_state_offset.restype = ctypes.c_long
         library.tune_launch_cpu_run.argtypes = [

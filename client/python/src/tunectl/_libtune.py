@@ -108,19 +108,19 @@ _SLOW = {"open", "close", "best", "explain_json", "artifact", "misses_wait", "lo
          "watch_poll", "watch_look", "watch_take"}
 
 
-def places() -> list[str]:
-    """Where the library may be: the file that TUNE_LIBRARY names, and no other; else in the package, in the build or
+def places(name: str = NAME, variable: str = "TUNE_LIBRARY") -> list[str]:
+    """Where a library may be: the file that the variable names, and no other; else in the package, in the build or
     install of TUNE_BIN, in that of the tunectl of the PATH, and wherever the loader looks."""
-    named = os.environ.get("TUNE_LIBRARY")
+    named = os.environ.get(variable)
     if named:
         return [named]
-    found = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", NAME)]
+    found = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", name)]
     programs, tunectl = os.environ.get("TUNE_BIN"), shutil.which("tunectl")
     if programs:
-        found.append(os.path.normpath(os.path.join(programs, os.pardir, "lib", NAME)))
+        found.append(os.path.normpath(os.path.join(programs, os.pardir, "lib", name)))
     if tunectl:
-        found.append(os.path.normpath(os.path.join(os.path.realpath(tunectl), os.pardir, os.pardir, "lib", NAME)))
-    return [*dict.fromkeys(found), NAME]
+        found.append(os.path.normpath(os.path.join(os.path.realpath(tunectl), os.pardir, os.pardir, "lib", name)))
+    return [*dict.fromkeys(found), name]
 
 
 def _load(place: str) -> Any:
