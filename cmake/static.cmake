@@ -4,11 +4,11 @@
 #
 # TUNE_PORTABLE: a folder of tools/portable.sh, for programs that run on other distributions. Everything
 # but glibc and GCC's libgcc_s is linked statically, against the stub libraries of an older glibc.
-add_link_options(-Wl,--as-needed)
+add_link_options(-Wl,--as-needed -Wl,--gc-sections)
 if(TUNE_PORTABLE)
   # The host's own libgcc_s refers to symbols of its glibc.
   add_link_options(-B${TUNE_PORTABLE}/glibc -L${TUNE_PORTABLE}/glibc -static-libstdc++
-                   -Wl,--allow-shlib-undefined -Wl,--gc-sections)
+                   -Wl,--allow-shlib-undefined)
   set(TUNE_LINK_DEPENDS ${TUNE_PORTABLE}/glibc/libc.so ${TUNE_PORTABLE}/lib/libglibc_compat.a)
 endif()
 

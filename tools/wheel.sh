@@ -7,8 +7,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/setup.sh
 out=$(realpath -m "${1:-build}")
-bytes_max=48000000
+bytes_max=45000000
 ensure_packages
+ensure_packages tools/packages-wheel.txt
 ensure_cuda
 tools/portable.sh build/portable
 python=$(ensure_environment wheel-tools tools/wheel-python.txt)
@@ -34,6 +35,7 @@ minor=$(echo "$tag" | cut -d_ -f3)
 [ -n "$tag" ] && [ "$minor" -le 28 ] || { cat build/wheel/audit.log >&2; die "the wheel does not run on glibc 2.28"; }
 (cd build/wheel/dist && "$python" -m wheel tags --remove --platform-tag "$tag" ./*.whl > /dev/null)
 wheel=$(echo build/wheel/dist/*.whl)
+quietly build/wheel/package.log advzip -z -2 "$wheel" || die "the wheel cannot be packed closer; the whole log is in build/wheel/package.log"
 [ "$(stat -c %s "$wheel")" -le $bytes_max ] || die "$wheel has $(stat -c %s "$wheel") bytes, more than $bytes_max"
 mkdir -p "$out"
 cp "$wheel" "$out/"

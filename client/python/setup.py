@@ -58,13 +58,16 @@ class Build(build_py):
         for header in [*SHARED_HEADERS.glob("*.cuh"), *SHARED_HEADERS.glob("*.h")]:
             (package / "include").mkdir(exist_ok=True)
             shutil.copyfile(header, package / "include" / header.name)
-        # Hosts that reach no daemon are answered from a snapshot (`tunectl snapshot export FILE`) or the shipped records.
+        # Hosts that reach no daemon are answered from a snapshot (`tunectl snapshot export FILE`) or the shipped records,
+        # which programs bring themselves.
         bundle = os.environ.get("TUNE_BUNDLE")
-        (package / "bundled").mkdir(exist_ok=True)
+        if bundle or not PROGRAMS:
+            (package / "bundled").mkdir(exist_ok=True)
         if bundle:
             shutil.copyfile(bundle, package / "bundled" / "snapshot.json")
-        for path in () if bundle else RECORDS.glob("*.records.json.gz"):
-            shutil.copyfile(path, package / "bundled" / path.name)
+        elif not PROGRAMS:
+            for path in RECORDS.glob("*.records.json.gz"):
+                shutil.copyfile(path, package / "bundled" / path.name)
         if PREFIX:
             bring_library(package, pathlib.Path(PREFIX))
 

@@ -194,10 +194,12 @@ def _warn_once(text: str) -> None:
 
 
 def bundled_folder() -> str:
-    """What answers if there is nothing else: the package's, else that of the source tree that it is imported from."""
+    """The last source of answers: the package's own, else the records of its programs (a wheel has these once), else
+    those of the source tree that it is imported from."""
     package = os.path.dirname(os.path.abspath(__file__))
-    bundled = os.path.join(package, "bundled")
-    return bundled if os.path.isdir(bundled) else os.path.join(package, *[os.pardir] * 4, "kernels", "records")
+    places = [os.path.join(package, "bundled"), os.path.join(package, "share", "tunectl", "records")]
+    tree = os.path.join(package, *[os.pardir] * 4, "kernels", "records")
+    return next(filter(os.path.isdir, places), tree)
 
 
 def find(snapshot: Union[str, os.PathLike[str], None], deadline: float, address: Optional[str],
