@@ -219,6 +219,16 @@ class Ops(KernelTest):
         ours = torch.compile(lambda x: ops.rms_norm(ops.softmax(x) * 2, weight), backend="aot_eager", fullgraph=True)
         self.both(ours, lambda x: F.rms_norm(torch.softmax(x, -1) * 2, (128,), weight, 1e-6), torch.randn(2, 24, 128))
 
+    def test_compiled_gradients_of_the_fallback_keep_their_precision(self):
+        """An operator works them out below autograd, where no autocast may come in."""
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        q, k, v = (torch.randn(2, 4, 16, 8) for _ in range(3))
+        ours = torch.compile(lambda q, k, v: ops.attention(q, k, v, causal=True), backend="aot_eager", fullgraph=True)
+        self.both(ours, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
+
     def test_adamw(self):
         import torch
         from tunectl import ops

@@ -203,8 +203,13 @@ class Backward:
 
 
 def _recorded(torch: Any) -> Any:
-    """Has autograd record operations also within an operator, which runs below it."""
-    excluded = torch._C._dispatch_tls_local_exclude_set() & torch._C._after_autograd_keyset
+    """Has autograd record operations also within an operator, which runs below it. Autocast's keys are excluded while it
+    is off, and stay so: otherwise operations would run in its default dtype."""
+    kept = torch._C._after_autograd_keyset
+    for name in dir(torch._C.DispatchKey):
+        if name.startswith("Autocast"):
+            kept = kept.add(getattr(torch._C.DispatchKey, name))
+    excluded = torch._C._dispatch_tls_local_exclude_set() & kept
     return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
 
 
