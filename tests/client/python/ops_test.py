@@ -198,6 +198,23 @@ class Ops(KernelTest):
         close(plain(q, k, v, True, starts=starts), torch.cat(parts, 2), 1e-5)
         close(plain(q[:, :, 8:], k, v, "lower_right"), causal[:, :, 8:], 1e-5)
 
+    def test_what_is_left_out_under_a_tracer_and_in_any_form(self):
+        import torch
+        import tunectl
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        x, w = torch.randn(48, 128), torch.rand(128)
+        want = torch.nn.functional.rms_norm(x, (128,), w, 1e-6)
+        norm = tunectl.kernel("rmsnorm", fallback=None, returns="y", scalars={"epsilon": 1e-6})
+        with torch.no_grad():
+            for _ in range(2):
+                for made in (norm(x, w), norm(x, None, w), norm(x, weight=w), norm.op()(x, w)):
+                    close(made, want, 1e-4)
+        with FakeTensorMode() as mode:
+            self.assertEqual(norm.op()(mode.from_tensor(x), mode.from_tensor(w)).shape, (48, 128))
+        close(norm(x, w), want, 1e-4)
+        self.assertEqual(norm.notes, ())
+
     def test_linear(self):
         import torch
         import torch.nn.functional as F

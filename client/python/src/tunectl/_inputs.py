@@ -118,18 +118,26 @@ class Inputs:
 
     def blank(self, at: int, like: Any, dtype: str) -> Any:
         """An array of one element, of the framework and on the device of another."""
-        own, ones = self.blank_dtype(at, dtype), (1,) * len(self._signature.inputs[at]["shape"])
         torch: Any = sys.modules.get("torch")
-        if torch is None or not isinstance(like, torch.Tensor):
+        is_tensor = torch is not None and isinstance(like, torch.Tensor)
+        key = (at, dtype, like.device if is_tensor else None)
+        found = self._blanks.get(key) if is_tensor and type(like) is torch.Tensor else None
+        if found is not None:
+            return found
+        own, ones = self.blank_dtype(at, dtype), (1,) * len(self._signature.inputs[at]["shape"])
+        if not is_tensor:
             return _arrays.empty(like, ones, own)
-        key = (like.device, own, len(ones))
-        found = self._blanks.get(key)
-        if found is None:
-            with torch.inference_mode(False):
-                found = torch.empty(ones, dtype=getattr(torch, _arrays.dtype_in_full(own)), device=like.device)
-            if type(found) is torch.Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(found):
-                self._blanks[key] = found  # one of a mode, such as FakeTensorMode's, is that mode's alone
+        if type(like) is not torch.Tensor:  # a tracer's, which wants its own
+            return like.new_empty(ones, dtype=getattr(torch, _arrays.dtype_in_full(own)))
+        with torch.inference_mode(False):
+            found = torch.empty(ones, dtype=getattr(torch, _arrays.dtype_in_full(own)), device=like.device)
+        if type(found) is torch.Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(found):
+            self._blanks[key] = found  # one of a mode, such as FakeTensorMode's, is that mode's alone
         return found
+
+    def is_kept(self, one: Any) -> bool:
+        """Whether it is a blank that other calls get, too."""
+        return any(one is blank for blank in self._blanks.values())
 
     def blank_dtype(self, at: int, dtype: str) -> str:
         return self._kernel.dtype(self._signature.inputs[at], Problem({}, dtype), HOST)

@@ -73,7 +73,7 @@ def rms_norm(x: Any, weight: Optional[Any] = None, eps: float = 1e-6) -> Any:
     """
     if weight is None or weight.dtype != x.dtype or x.dim() < 2:
         return F.rms_norm(x, x.shape[-1:], weight, eps)
-    return _rms_norm(eps)(x, None, weight)
+    return _rms_norm(eps)(x, weight)
 
 
 @_once
@@ -92,7 +92,7 @@ def layer_norm(x: Any, weight: Optional[Any] = None, bias: Optional[Any] = None,
     """
     if weight is None or bias is None or weight.dtype != x.dtype or bias.dtype != x.dtype or x.dim() < 2:
         return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
-    return _layer_norm(eps)(x, None, weight, bias)
+    return _layer_norm(eps)(x, weight, bias)
 
 
 @_once
@@ -190,7 +190,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[bool, str] = False, scale
     if q.dim() != 4 or causal and k.shape[-2] != q.shape[-2] and (causal is True or k.shape[-2] < q.shape[-2]):
         return _plain_attention(q, k, v, sinks, starts, causal, scale, window, softcap)
     kernel = _attention(causal, scale, window, softcap, sinks is not None)
-    return kernel(q, k, v, sinks) if starts is None else kernel(q, k, v, sinks, starts, sequences=starts.shape[0] - 1)
+    if starts is not None:
+        return kernel(q, k, v, sinks, starts, sequences=starts.shape[0] - 1)
+    return kernel(q, k, v) if sinks is None else kernel(q, k, v, sinks)
 
 
 @_once
@@ -352,7 +354,7 @@ class AdamW(torch.optim.AdamW):  # type: ignore[misc]
             "correction1": 1 / (1 - beta1 ** count), "correction2": 1 / (1 - beta2 ** count)}
         if all(one.is_contiguous() for one in arrays):
             p, g, m, v = [one.view(-1) for one in arrays]
-            _adamw()(p, None, g, m, v, scalars=scalars)
+            _adamw()(p, g, m, v, scalars=scalars)
         else:  # the kernel takes arrays in one piece
             p, g, m, v = arrays
             _step(p, None, g, m, v, **scalars)
