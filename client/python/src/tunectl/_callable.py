@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _arrays, _followed, _scalars, _unrolled, _workload
-from ._inputs import Inputs
 from ._kernel import Kernel
 from ._launch import Launch, as_result, check_written
 from ._plan import DETERMINISTIC, FoldedLaunch, Planner, facts_of
@@ -68,9 +67,6 @@ class TunedKernel(Planner):
         self._returned: Optional[tuple[int, ...]] = None  # which outputs these are, once a snapshot tells
         self._fallbacks: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[tuple[int, int], Callable[..., Any]] = {}  # by the numbers of inputs and outputs
-        # Calls that leave inputs out, by the number given, type, device and dtype of the first: for each input of a
-        # launch its place among those that are given, or the blank.
-        self._fills: dict[Any, tuple[Any, ...]] = {}
         self._functions: dict[Any, Any] = {}  # autograd's, of inputs that need gradients
         self._autocast: dict[Any, str] = {}
         self._ops: dict[Any, Any] = {}
@@ -123,13 +119,10 @@ class TunedKernel(Planner):
             quick = self._quick.get((len(inputs), len(outputs)))
             if quick is not None:
                 return quick(*inputs, *outputs)
-            if self._fills and inputs:
-                first = inputs[0]
-                fill = self._fills.get((len(inputs), type(first), getattr(first, "device", None), getattr(first, "dtype", None)))
-                quick = self._quick.get((len(fill), len(outputs))) if fill is not None else None
-                if quick is not None:
-                    assert fill is not None
-                    return quick(*[inputs[one] if type(one) is int else one for one in fill], *outputs)
+            whole = self._taken.filled(inputs) if self._taken is not None else None
+            quick = self._quick.get((len(whole), len(outputs))) if whole is not None else None
+            if quick is not None:
+                return quick(*whole, *outputs)  # type: ignore[misc]  # there is one where there is a function for it
         dims = named
         if named and not all([type(value) is int for value in named.values()]):
             kernel = self._kernel()
@@ -215,7 +208,7 @@ class TunedKernel(Planner):
                 is_plain = not dims and scalars == self.scalars and not is_operator
                 quick = self._quick.get((len(inputs), len(outputs))) if is_plain else None
                 if quick is not None:
-                    self._keep_fill(self._inputs(kernel), given, inputs)
+                    self._inputs(kernel).keep_fill(given, inputs)
                     return quick(*inputs, *outputs)
         values = self._checked(scalars, dims)
         torch: Any = sys.modules.get("torch")
@@ -229,16 +222,6 @@ class TunedKernel(Planner):
                     or is_operator and any(one.is_meta for one in tensors)):
                 return self._follow(torch, inputs, outputs, values, dims, is_operator, tensors)
         return self._direct(inputs, outputs, values, dims)
-
-    def _keep_fill(self, taken: Inputs, given: tuple[Any, ...], whole: tuple[Any, ...]) -> None:
-        """Spares further calls like this one the search for what they leave out."""
-        places = [next((i for i, one in enumerate(given) if one is entry), None) for entry in whole]
-        if any([one is None for one in given]) or len(set(map(id, given))) != len(given) or len(given) == len(whole):
-            return
-        if all([place is not None or taken.is_kept(entry) for place, entry in zip(places, whole)]):
-            first = given[0]
-            self._fills[len(given), type(first), getattr(first, "device", None), getattr(first, "dtype", None)] = tuple(
-                [entry if place is None else place for place, entry in zip(places, whole)])
 
     def _find_returned(self, kernel: Kernel) -> None:
         """ValueError: `returns` names none of its outputs."""

@@ -39,6 +39,8 @@ class Inputs:
         self._of_problem = [i for i, arg in enumerate(self._signature.inputs) if arg["dtype"] == "dtype"]
         self._unused: dict[Any, frozenset[int]] = {}
         self._blanks: dict[Any, Any] = {}
+        # By the form of a call: for each input of a launch its place among those that are given, or the blank.
+        self._fills: dict[Any, tuple[Any, ...]] = {}
 
     def sort(self, named: Mapping[str, Any]) -> Named:
         """TypeError: the kernel has nothing of a name."""
@@ -135,9 +137,19 @@ class Inputs:
             self._blanks[key] = found  # one of a mode, such as FakeTensorMode's, is that mode's alone
         return found
 
-    def is_kept(self, one: Any) -> bool:
-        """Whether it is a blank that other calls get, too."""
-        return any(one is blank for blank in self._blanks.values())
+    def keep_fill(self, given: Sequence[Any], whole: Sequence[Any]) -> None:
+        """Spares further calls like this one the search for what they leave out."""
+        if any(one is None for one in given) or len(set(map(id, given))) != len(given) or len(given) == len(whole):
+            return
+        places = [next((i for i, one in enumerate(given) if one is entry), None) for entry in whole]
+        kept = set(map(id, self._blanks.values()))
+        if all(place is not None or id(entry) in kept for place, entry in zip(places, whole)):
+            self._fills[_form_of(given)] = tuple(entry if place is None else place for place, entry in zip(places, whole))
+
+    def filled(self, given: Sequence[Any]) -> Optional[list[Any]]:
+        """All inputs of a call like one of `keep_fill`; None: there was none."""
+        fill = self._fills.get(_form_of(given)) if self._fills and given else None
+        return None if fill is None else [given[one] if type(one) is int else one for one in fill]
 
     def blank_dtype(self, at: int, dtype: str) -> str:
         return self._kernel.dtype(self._signature.inputs[at], Problem({}, dtype), HOST)
@@ -177,6 +189,11 @@ class Inputs:
             return whole[0] if outputs == 1 else tuple(whole)
 
         return adapted
+
+
+def _form_of(given: Sequence[Any]) -> Any:
+    first = given[0]
+    return len(given), type(first), getattr(first, "device", None), getattr(first, "dtype", None)
 
 
 def _positions(function: Callable[..., Any], scalars: Collection[str]) -> int:
