@@ -72,8 +72,10 @@ def _plain_subject(case):
 def _attention_subject(case):
     sizes = case.dims
     groups = f" of {sizes['kv_heads']}" if sizes["kv_heads"] != sizes["heads"] else ""
-    return (f"{sizes['batch']} x {sizes['heads']} heads{groups} x {sizes['seq']} x {sizes['head_dim']}"
-            + (", causal" if sizes["causal"] else ""))
+    keys = f" of {sizes['keys']}" if sizes.get("keys", sizes["seq"]) != sizes["seq"] else ""
+    modes = [", causal" if sizes["causal"] else "", f", window {sizes['window']}" if sizes.get("window") else "",
+             f", {sizes['sequences']} sequences" if sizes.get("sequences") else ""]
+    return f"{sizes['batch']} x {sizes['heads']} heads{groups} x {sizes['seq']}{keys} x {sizes['head_dim']}" + "".join(modes)
 
 
 def _decode_subject(case):
@@ -102,6 +104,13 @@ ATTENTION = [
     "1 32 32 16384 64 1",
     # A sequence of a model with 64 heads of Q and 8 of K and V; a batch of one with 48.
     "1 64 8 2048 128 1", "1 64 8 8192 128 1", "1 64 8 16384 128 1", "4 48 48 1024 128 1", "4 48 48 4096 128 1"]
+# Keys of another length, odd ones, windows, packed sequences, other head dims.
+MODE_DIMS = "batch heads kv_heads seq keys head_dim causal window sequences"
+MODES = [
+    "1 16 16 16384 16384 128 1 0 16", "4 16 16 4096 4096 192 1 0 0", "2 32 8 8192 8192 128 1 1024 0", "4 16 16 4096 4096 96 1 0 0",
+    "4 16 16 4096 4096 256 1 0 0", "1 32 8 16384 16384 128 1 0 64", "4 16 16 4096 4096 96 0 0 0", "4 16 16 4096 4096 192 0 0 0",
+    "4 16 16 4096 4096 256 0 0 0", "1 64 8 16384 16384 64 1 128 0", "1 16 16 16384 16384 64 1 0 16", "4 16 16 2048 8192 128 1 0 0",
+    "4 16 16 3000 3000 128 1 0 0", "4 16 16 3000 3000 128 0 0 0", "1 48 8 12288 12288 128 1 0 0", "1 16 16 16384 16384 128 0 0 16"]
 # From one long sequence to many short ones.
 DECODE = ["1 1 32 8 8192 128", "1 1 32 8 32768 128", "1 1 32 8 131072 128", "1 1 64 8 65536 128", "16 1 32 8 1024 128",
           "16 1 32 8 8192 128", "16 1 32 8 32768 128", "64 1 32 8 4096 128", "128 1 32 8 1024 128", "128 1 32 8 8192 128",
@@ -124,6 +133,8 @@ def by_rows(kernel, peers, sizes=ROWS, names="rows cols", **more):
 FAMILIES = {
     "attention": table("attention", ATTENTION_DIMS, ATTENTION, attention.FORWARD, check=("seq", 512)),
     "attention_backward": table("attention_backward", ATTENTION_DIMS, ATTENTION, attention.BACKWARD),  # none is checked
+    "attention_modes": table("attention", MODE_DIMS, MODES, attention.MODES, check=("batch", 1)),
+    "attention_modes_backward": table("attention_backward", MODE_DIMS, MODES, attention.MODES_BACKWARD),
     "decode": table("attention_decode", "batch queries heads kv_heads seq head_dim", DECODE, attention.DECODE),
     "gemm": [case for line in GEMM for case in table("gemm", "m n k epilogue", [line], products.peers(
         products.EPILOGUES[int(line.split()[3])]), check=("m", 256))],

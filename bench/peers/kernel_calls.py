@@ -5,9 +5,11 @@
     bench/peers/kernel_calls.py --bin build/release/bin --out kernel-calls.json
 
 host: the host's time of a call, of a kernel too small to hold the host up: a bare cuLaunchKernelEx by ctypes of the same
-binary, tunectl.kernel with and without out=, its operator, torch's own softmax and a kernel of Triton, by turns. device:
-the device's time of a launch through the operator over that of `tunectl bench` for the same config, CUPTI's clock in both,
-warm caches, by turns. A daemon of its own sweeps first. Needs a CUDA GPU, PyTorch, Triton, grpcio and protobuf.
+binary, tunectl.kernel with and without out=, its operator, torch's own softmax and a kernel of Triton, by turns. ops: the
+same of tunectl.ops. device: the device's time of a launch through the operator over that of `tunectl bench` for the same
+config, CUPTI's clock in both, warm caches, by turns. layouts: the device's time of tunectl.ops.attention and of its
+gradient on views of [batch, seq, heads, head_dim] over that on contiguous arrays, by turns. A daemon of its own sweeps
+first. Needs a CUDA GPU, PyTorch, Triton, grpcio and protobuf.
 """
 import json
 import os
@@ -23,6 +25,10 @@ CALLS = 2000
 SMALL = {"rows": 64, "cols": 1024}
 LARGE = {"attention": {"batch": 4, "heads": 16, "kv_heads": 16, "seq": 4096, "head_dim": 128, "causal": 1},
          "rope": {"batch": 8, "heads": 32, "kv_heads": 8, "seq": 4096, "head_dim": 128}}
+LAYOUTS = [{"batch": 4, "heads": 16, "kv_heads": 16, "seq": 4096, "head_dim": size, "causal": causal}
+           for size, causal in ((128, 1), (128, 0), (64, 1))] \
+    + [{"batch": 2, "heads": 32, "kv_heads": 8, "seq": 8192, "head_dim": 128, "causal": 1}]
+SMALL_ATTENTION = {"batch": 1, "heads": 4, "kv_heads": 4, "seq": 128, "head_dim": 64, "causal": 1}
 
 
 def bare_launch(kernel):
@@ -61,6 +67,29 @@ def host_times(torch, tunectl, rounds):
              "tunectl.kernel, out made": lambda: kernel(x), "operator": lambda: op(x),
              "torch.softmax": lambda: torch.softmax(x, -1), "torch.empty_like": lambda: torch.empty_like(x),
              "triton": triton_launch(x, y)}
+    return timed(torch, forms, rounds)
+
+
+def ops_times(torch, ops, rounds):
+    """Of tunectl.ops on problems too small to hold the host up."""
+    x, weight = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in ((64, 1024), (1024,)))
+    q, k, v = inputs_of(torch, "attention", SMALL_ATTENTION)
+    made = {}
+    for name, own, kernel, call, peer in (
+            ("rms_norm", ops.rms_norm, ops._rms_norm(1e-6), lambda: ops.rms_norm(x, weight),
+             lambda: torch.nn.functional.rms_norm(x, (1024,), weight, 1e-6)),
+            ("attention", ops.attention, ops._attention(True, None, 0, 0.0, False), lambda: ops.attention(q, k, v, causal=True),
+             lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))):
+        torch.testing.assert_close(call(), peer(), atol=2e-2, rtol=2e-2)
+        if ops.why(own):
+            raise RuntimeError(f"nothing tuned is launched: {ops.why(own)}")
+        forms = {"bare cuLaunchKernelEx": bare_launch(kernel), "operator": call, "torch": peer,
+                 "triton": triton_launch(x, torch.empty_like(x))}
+        made[name] = timed(torch, forms, rounds)
+    return made
+
+
+def timed(torch, forms, rounds):
     taken = {name: [] for name in forms}
     for _ in range(rounds + 1):
         for name, call in forms.items():
@@ -99,6 +128,32 @@ def benched_ns(service, kernel, dims):
     return run["real_time"] * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[run["time_unit"]]
 
 
+def layout_times(torch, ops, dims, rounds):
+    """Nanoseconds of attention, forward and backward, by layout; and views over contiguous arrays, turn by turn."""
+    from tunectl._peer import Torch
+
+    arrays, calls = Torch(on_gpu=True), {}
+    for layout in ("contiguous", "views"):
+        q, k, v = (one if layout == "contiguous" else one.transpose(1, 2).contiguous().transpose(1, 2)
+                   for one in inputs_of(torch, "attention", dims))
+        leaves = [one.detach().requires_grad_() for one in (q, k, v)]
+        out = ops.attention(*leaves, causal=bool(dims["causal"]))
+        dout = torch.randn_like(out)
+        calls[layout] = {
+            "forward": lambda q=q, k=k, v=v: ops.attention(q, k, v, causal=bool(dims["causal"])),
+            "backward": lambda out=out, dout=dout, leaves=leaves: torch.autograd.grad(out, leaves, dout, retain_graph=True)}
+    made = {}
+    for part in ("forward", "backward"):
+        turns = []
+        for index in range(rounds):
+            names = ("contiguous", "views") if index % 2 else ("views", "contiguous")
+            turns.append({name: profiled_ns(arrays, calls[name][part]) for name in names})
+        made[part] = {"ns": turns, "views_over_contiguous": spread([turn["views"] / turn["contiguous"] for turn in turns])}
+    if notes := ops.why(ops.attention):
+        raise RuntimeError(f"nothing tuned is launched: {notes}")
+    return {"dims": dims, **made}
+
+
 def device_times(torch, tunectl, service, kernel, rounds):
     from tunectl._peer import Torch
 
@@ -125,13 +180,20 @@ def main():
         use_messages_of(service.bin.parent)
         os.environ.update({name: service.env[name] for name in ("TUNE_STATE_DIR", "TUNE_ADDRESS", "XDG_RUNTIME_DIR",
                                                                 "TUNE_CACHE_DIR")})
-        for kernel, dims in {"softmax": SMALL, **LARGE}.items():
+        swept = [("softmax", SMALL), *LARGE.items(), ("rmsnorm", {**SMALL, "residual": 0}), ("attention", SMALL_ATTENTION)]
+        swept += [(kernel, dims) for dims in LAYOUTS for kernel in ("attention", "attention_backward")]
+        for kernel, dims in swept:
             service.sweep(kernel, dims, "--dtype", "bf16", "--budget", arguments.budget)
         import tunectl
+        import tunectl.ops
 
         service.text("snapshot", "pin")
         tunectl.open()
         report.measure("host", lambda: host_times(torch, tunectl, arguments.rounds))
+        report.measure("ops", lambda: ops_times(torch, tunectl.ops, arguments.rounds))
+        for index, dims in enumerate(LAYOUTS):
+            report.measure(f"layouts.{index}", lambda: layout_times(torch, tunectl.ops, dims,  # noqa: B023
+                                                                    arguments.rounds))
         for kernel in LARGE:
             report.measure(f"device.{kernel}", lambda: device_times(torch, tunectl, service, kernel,  # noqa: B023
                                                                     arguments.rounds))
