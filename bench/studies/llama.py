@@ -6,8 +6,9 @@ sizes first; without, it takes the snapshot that TUNE_SNAPSHOT names.
 
     python3 bench/studies/llama.py --bin build/release/bin --tune
 
-Each variant is a process of its own, since Liger's patch changes the whole process. They take turns of a few steps on
-the same tokens, in another order each round. A turn's first step is not timed, and its memory is given back at the end.
+The variant `kernel` has attention by tunectl.kernel alone, registered with transformers as a user would. Each variant
+is a process of its own, since Liger's patch changes the whole process. They take turns of a few steps on the same tokens,
+in another order each round. A turn's first step is not timed, and its memory is given back at the end.
 
 Prints JSON, by variant: losses of the first steps, step times in milliseconds, peak memory of a step in MiB, the
 largest difference of a gradient from `sdpa`'s over the largest gradient, ratios of step times to each of --over in
@@ -32,7 +33,7 @@ import traceback
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "client" / "python" / "src"))
 
-VARIANTS = ("sdpa", "liger", "compile", "tunectl", "tunectl+compile")
+VARIANTS = ("sdpa", "liger", "compile", "kernel", "tunectl", "tunectl+compile")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +69,27 @@ class Sizes:
         return made
 
 
+def attention_by_kernel(transformers) -> str:
+    """Registers tunectl.kernel's attention; returns the name that a model's config takes."""
+    import tunectl
+    from torch.nn.functional import scaled_dot_product_attention
+
+    tuned = tunectl.kernel("attention", returns="out", causal=1,
+                           fallback=lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True))
+
+    def attend(module, query, key, value, mask, **more):
+        return tuned(query, key, value).transpose(1, 2).contiguous(), None
+
+    tunectl.open()
+    transformers.AttentionInterface.register("tuned", attend)
+    Trainer.by_kernel = tuned
+    return "tuned"
+
+
 class Trainer:
     """One variant, in its process."""
+
+    by_kernel = None
 
     def __init__(self, name: str, sizes: Sizes) -> None:
         import torch
@@ -81,9 +101,10 @@ class Trainer:
             apply_liger_kernel_to_llama()
         self.torch = torch
         torch.manual_seed(1)
+        attention = attention_by_kernel(transformers) if name == "kernel" else "sdpa"
         config = transformers.LlamaConfig(
             hidden_size=sizes.width, intermediate_size=sizes.inner, num_hidden_layers=sizes.layers, vocab_size=sizes.vocab,
-            num_attention_heads=sizes.heads, num_key_value_heads=sizes.heads, attn_implementation="sdpa")
+            num_attention_heads=sizes.heads, num_key_value_heads=sizes.heads, attn_implementation=attention)
         self.model = transformers.LlamaForCausalLM(config).to("cuda", torch.bfloat16).train()
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4, fused=True)
         if "tunectl" in name:
@@ -137,7 +158,9 @@ class Trainer:
 
     def about(self) -> dict:
         made = {"device": self.torch.cuda.get_device_name(), "torch": self.torch.__version__}
-        if "tunectl" in sys.modules:
+        if self.by_kernel is not None:
+            made |= {"fallbacks": self.by_kernel.notes}
+        elif "tunectl" in sys.modules:
             import tunectl
 
             report = tunectl.patched(self.model)
