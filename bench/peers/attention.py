@@ -167,8 +167,8 @@ def _flash_attention_4_backward(q, k, v, dout, mask):
 
 
 def heads_first(q, k, v, batch):
-    """Queries, keys and values as a cache of PyTorch has them: page p of sequence b lies at p * batch + b."""
-    whole = [cache.view(-1, batch, *cache.shape[1:]).transpose(0, 1).flatten(1, 2) for cache in (k, v)]
+    """Queries, keys and values as a cache of PyTorch has them: the pages of a sequence lie one behind the other."""
+    whole = [cache.flatten(1, 2) for cache in (k, v)]
     return [tensor.transpose(1, 2).contiguous() for tensor in (q, *whole)]
 
 
@@ -187,7 +187,7 @@ def flashinfer(q, k, v, table, unused, batch, queries, heads, kv_heads, head_dim
     import flashinfer as library
     room = torch.empty(256 << 20, dtype=torch.uint8, device=q.device)
     starts = torch.arange(batch + 1, device=q.device, dtype=torch.int32)
-    plan = (starts * table.shape[0], table.t().contiguous().view(-1), page_size - unused, heads, kv_heads, head_dim,
+    plan = (starts * table.shape[1], table.view(-1), page_size - unused, heads, kv_heads, head_dim,
             page_size)
     dtypes = {"q_data_type": q.dtype, "kv_data_type": k.dtype}
     if queries == 1:
@@ -196,8 +196,8 @@ def flashinfer(q, k, v, table, unused, batch, queries, heads, kv_heads, head_dim
     else:
         wrapper = library.BatchPrefillWithPagedKVCacheWrapper(room, "NHD")
         wrapper.plan(starts * queries, *plan, causal=True, **dtypes)
-    query = q.view(-1, heads, head_dim)
-    return lambda: wrapper.run(query, (k, v), return_lse=True)
+    query, caches = q.view(-1, heads, head_dim), (k.flatten(0, 1), v.flatten(0, 1))
+    return lambda: wrapper.run(query, caches, return_lse=True)
 
 
 def of_flashinfer(returned, args):

@@ -13,24 +13,41 @@
 
 using Element = DTYPE;
 
-// Q and O are [batch, QUERIES, heads, HEAD_DIM]. Keys and values are in pages of PAGE_SIZE; strides
-// are in elements. Page p of sequence b is the one that table[b * table_batch + p * table_page]
-// names. Sequence b has seq keys less unused[b], one at least.
-struct Problem {
-  const Element* q;
-  const Element* k;
-  const Element* v;
-  const int* table;
-  const int* unused;
-  int batch;
-  int heads;
-  int kv_heads;
-  int seq;
-  int table_batch;
-  int table_page;
+// Q or O, [batch, QUERIES, heads, HEAD_DIM]. Strides are in elements; those of a row lie one behind
+// the other.
+template <typename T>
+struct View {
+  T* data;
+  long long batch_stride;
+  long long query_stride;
+  long long head_stride;
+
+  __device__ __forceinline__ T* Row(int batch, int query, int head) const {
+    return data + batch * batch_stride + query * query_stride + head * head_stride;
+  }
+};
+
+// Keys or values: as many pages of PAGE_SIZE in each of `batch` rows as a sequence has at most.
+struct Cache {
+  const Element* data;
+  long long row_gap;  // from the end of a row to the next: 0 if pages are one axis
   long long page_stride;
   long long key_stride;
   long long head_stride;
+};
+
+// Page p of sequence b is the one that table[b * table_stride + p] names. Sequence b has seq keys
+// less unused[b], one at least.
+struct Problem {
+  View<const Element> q;
+  Cache k;
+  Cache v;
+  const int* table;
+  long long table_stride;
+  const int* unused;
+  int batch;
+  int heads;
+  int seq;
   float scale;  // of the scores, before the softmax
 };
 
@@ -40,7 +57,7 @@ constexpr int kLeft = SPLIT / CLUSTER;
 // The places of results: O and LSE, or with several parts left those of each, [kLeft, ...], in f32
 // and with the LSE in units of log2.
 struct Output {
-  Element* out;
+  View<Element> out;
   float* lse;
   float* split_out;
   float* split_lse;
@@ -67,16 +84,27 @@ __device__ __forceinline__ Task TaskOfBlock(const Problem& problem) {
   return task;
 }
 
-// The place of a row among all rows of Q.
-__device__ __forceinline__ long long RowOf(const Problem& problem, const Task& task, int row) {
-  constexpr int kGroup = ROWS / QUERIES;
+constexpr int kGroup = ROWS / QUERIES;  // heads of Q that share one of K and V
+
+__device__ __forceinline__ int HeadOf(const Task& task, int row) {
+  return task.kv_head * kGroup + row % kGroup;
+}
+
+// A row of Q or O.
+template <typename T>
+__device__ __forceinline__ T* RowOf(const View<T>& view, const Task& task, int row) {
+  return view.Row(task.batch, row / kGroup, HeadOf(task, row));
+}
+
+// The place of a row among the log-sum-exps of all rows.
+__device__ __forceinline__ long long IndexOf(const Problem& problem, const Task& task, int row) {
   const long long query = static_cast<long long>(task.batch) * QUERIES + row / kGroup;
-  return query * problem.heads + task.kv_head * kGroup + row % kGroup;
+  return query * problem.heads + HeadOf(task, row);
 }
 
 // Keys that a row sees: of several queries, each those up to its own position.
 __device__ __forceinline__ int KeysOf(const Task& task, int row) {
-  const int hidden = QUERIES - 1 - row / (ROWS / QUERIES);
+  const int hidden = QUERIES - 1 - row / kGroup;
   return task.length > hidden ? task.length - hidden : 1;
 }
 
@@ -88,26 +116,36 @@ __device__ __forceinline__ int FirstPiece(const Task& task, int size, int split)
   return static_cast<int>(static_cast<long long>(Pieces(task, size)) * split / SPLIT);
 }
 
+// The row of the cache that has a page. Caches without gaps spare the division.
+__device__ __forceinline__ int CacheRowOf(const Problem& problem, int page) {
+  if (problem.k.row_gap == 0 && problem.v.row_gap == 0) return 0;
+  return static_cast<unsigned>(page) / ((problem.seq + PAGE_SIZE - 1u) / PAGE_SIZE);
+}
+
+// A key, or a value, of a page.
+__device__ __forceinline__ const Element* KeyOf(const Cache& cache, const Task& task, int row,
+                                                int page, int key) {
+  return cache.data + row * cache.row_gap + page * cache.page_stride +
+         key % PAGE_SIZE * cache.key_stride + task.kv_head * cache.head_stride;
+}
+
+// The entry of the table that names a key's page.
+__device__ __forceinline__ const int* EntryOf(const Problem& problem, const Task& task, int key) {
+  return problem.table + task.batch * problem.table_stride + key / PAGE_SIZE;
+}
+
 __device__ __forceinline__ int PageOf(const Problem& problem, const Task& task, int key) {
-  return problem.table[task.batch * problem.table_batch + key / PAGE_SIZE * problem.table_page];
+  return *EntryOf(problem, task, key);
 }
 
 #if !defined(TUNE_CPU)
 // Loads the page here: the compiler would move PageOf to its first use.
 __device__ __forceinline__ int PageOfAtOnce(const Problem& problem, const Task& task, int key) {
   int page;
-  const int at = task.batch * problem.table_batch + key / PAGE_SIZE * problem.table_page;
-  asm volatile("ld.global.b32 %0, [%1];" : "=r"(page) : "l"(problem.table + at));
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(page) : "l"(EntryOf(problem, task, key)));
   return page;
 }
 #endif
-
-// Elements from the start of the cache to a key in its page.
-__device__ __forceinline__ long long PlaceOf(const Problem& problem, const Task& task, int page,
-                                             int key) {
-  return page * problem.page_stride + key % PAGE_SIZE * problem.key_stride +
-         task.kv_head * problem.head_stride;
-}
 
 constexpr float kLog2E = 1.44269504088896341f;
 constexpr float kLn2 = 0.69314718055994531f;
@@ -150,14 +188,14 @@ __device__ __forceinline__ void Write(const Problem& problem, const Task& task,
   const bool is_empty = merged.sum == 0.0f;
   const float inverse = is_empty ? 0.0f : 1.0f / merged.sum;
   const float lse = is_empty ? kNone : merged.max + log2f(merged.sum);
-  const long long at = RowOf(problem, task, row);
+  const long long at = IndexOf(problem, task, row);
   if constexpr (kLeft > 1) {
     const long long rows = static_cast<long long>(problem.batch) * QUERIES * problem.heads;
     const long long place = task.split / CLUSTER * rows + at;
     output.split_out[place * HEAD_DIM + d] = o * inverse;
     if (d == 0) output.split_lse[place] = lse;
   } else {
-    output.out[at * HEAD_DIM + d] = static_cast<Element>(o * inverse);
+    RowOf(output.out, task, row)[d] = static_cast<Element>(o * inverse);
     if (d == 0) output.lse[at] = lse * kLn2;
   }
 }

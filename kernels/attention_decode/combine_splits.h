@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second step, where the first leaves several parts: merges them into O and LSE. A block has
-// one row.
+// one row; the grid is [heads, QUERIES, batch].
 #pragma once
 
 #include "cache.h"
@@ -8,11 +8,14 @@
 
 #if SPLIT > CLUSTER
 
-extern "C" __global__ void attention_decode_combine(const float* split_out,
-                                                    const float* split_lse,
-                                                    Element* __restrict__ out,
-                                                    float* __restrict__ lse, int rows) {
-  const int row = blockIdx.x;
+extern "C" __global__ void attention_decode_combine(
+    const float* split_out, const float* split_lse, Element* __restrict__ out,
+    float* __restrict__ lse, long long out_batch_stride, long long out_query_stride,
+    long long out_head_stride) {
+  const int rows = gridDim.x * gridDim.y * gridDim.z;
+  const int row = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  const View<Element> rows_out = {out, out_batch_stride, out_query_stride, out_head_stride};
+  Element* to = rows_out.Row(blockIdx.z, blockIdx.y, blockIdx.x);
   AwaitStepBefore();
   float max = kNone;
 #pragma unroll
@@ -29,7 +32,7 @@ extern "C" __global__ void attention_decode_combine(const float* split_out,
       sum += weight;
       o += weight * split_out[at * HEAD_DIM + d];
     }
-    out[static_cast<long long>(row) * HEAD_DIM + d] = static_cast<Element>(o / sum);
+    to[d] = static_cast<Element>(o / sum);
     if (d == 0) lse[row] = (max + log2f(sum)) * kLn2;
   }
 }

@@ -34,7 +34,7 @@ __device__ __forceinline__ void Begin(const Problem& problem, const Task& task,
   const int lane = threadIdx.x % LANES;
 #pragma unroll
   for (int row = 0; row < ROWS; ++row) {
-    const Element* from = problem.q + RowOf(problem, task, row) * HEAD_DIM + lane * kSlice;
+    const Element* from = RowOf(problem.q, task, row) + lane * kSlice;
 #pragma unroll
     for (int e = 0; e < kSlice; ++e) {
       state.q[row][e] = static_cast<float>(from[e]) * (problem.scale * kLog2E);
@@ -133,10 +133,12 @@ __device__ __forceinline__ void Decode(const Problem& problem, const Output& out
     for (int u = 0; u < UNROLL; ++u) {
       const int key = first + u * kSharers;
       if (key >= task.length) continue;
-      const long long at =
-          PlaceOf(problem, task, PageOf(problem, task, key), key) + lane * kSlice;
-      keys[u] = *reinterpret_cast<const Slice*>(problem.k + at);
-      values[u] = *reinterpret_cast<const Slice*>(problem.v + at);
+      const int page = PageOf(problem, task, key);
+      const int row = CacheRowOf(problem, page);
+      const Element* from = KeyOf(problem.k, task, row, page, key) + lane * kSlice;
+      keys[u] = *reinterpret_cast<const Slice*>(from);
+      from = KeyOf(problem.v, task, row, page, key) + lane * kSlice;
+      values[u] = *reinterpret_cast<const Slice*>(from);
     }
 #pragma unroll
     for (int row = 0; row < ROWS; ++row) AddKeys(task, state, row, first, keys, values);

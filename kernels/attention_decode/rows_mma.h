@@ -38,7 +38,7 @@ __device__ __forceinline__ void Begin(const Problem& problem, const Task& task, 
   for (int i = 0; i < HEAD_DIM / 4; ++i) {
     const int row = first_row + lane / 4 + i % 2 * 8;
     const int d = i / 4 * 16 + i / 2 % 2 * 8 + lane % 4 * 2;
-    const Element* from = problem.q + RowOf(problem, task, row) * HEAD_DIM + d;
+    const Element* from = RowOf(problem.q, task, row) + d;
     strip.q[i / 4][i % 4] = row < ROWS ? *reinterpret_cast<const unsigned*>(from) : 0;
   }
 #pragma unroll
@@ -47,19 +47,24 @@ __device__ __forceinline__ void Begin(const Problem& problem, const Task& task, 
   strip.sum[0] = strip.sum[1] = 0.0f;
 }
 
-// Starts copying a piece to a slot; keys past the end become zero.
+// Starts copying a piece to a slot; keys past the end, for which its page has room, become zero. A
+// lane has every kStep-th key.
 __device__ __forceinline__ void CopyPiece(const Problem& problem, const Task& task, unsigned slot,
                                           int page, int first) {
-  const int lane = threadIdx.x % 32;
+  constexpr int kStep = 32 / kChunks;
+  const int chunk = threadIdx.x % kChunks;
+  const int first_row = threadIdx.x % 32 / kChunks;
+  const int cache_row = CacheRowOf(problem, page);
+  const Element* keys = KeyOf(problem.k, task, cache_row, page, first + first_row) + chunk * 8;
+  const Element* values = KeyOf(problem.v, task, cache_row, page, first + first_row) + chunk * 8;
 #pragma unroll
-  for (int i = 0; i < KEYS * kChunks / 32; ++i) {
-    const int row = (i * 32 + lane) / kChunks;
-    const int chunk = (i * 32 + lane) % kChunks;
+  for (int i = 0; i < KEYS / kStep; ++i) {
+    const int row = i * kStep + first_row;
     const bool inside = first + row < task.length;
-    const long long at =
-        inside ? PlaceOf(problem, task, page, first + row) + chunk * 8 : 0;
-    CopyChunk(slot + ChunkOffset(row, chunk), problem.k + at, inside);
-    CopyChunk(slot + kPieceBytes + ChunkOffset(row, chunk), problem.v + at, inside);
+    CopyChunk(slot + ChunkOffset(row, chunk), keys, inside);
+    CopyChunk(slot + kPieceBytes + ChunkOffset(row, chunk), values, inside);
+    keys += kStep * problem.k.key_stride;
+    values += kStep * problem.v.key_stride;
   }
 }
 

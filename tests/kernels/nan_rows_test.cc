@@ -9,19 +9,11 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "kernels/catalogue.h"
-#include "server/wire/spec.h"
-#include "tuner/device/cpu/cpu_compiler.h"
-#include "tuner/device/cpu/host_info.h"
-#include "tuner/device/cpu/launcher.h"
-#include "tuner/device/cpu/loaded_program.h"
-#include "tuner/device/cpu/usable_cpus.h"
-#include "tuner/kernel/kernel.h"
+#include "tests/kernels/kernel_on_cpu.h"
 
 namespace tune {
 namespace {
@@ -113,37 +105,16 @@ class Arrays {
   std::map<std::string, Array> arrays_;
 };
 
-class NanRows : public testing::TestWithParam<Case> {
+class NanRows : public KernelOnCpu, public testing::WithParamInterface<Case> {
  protected:
-  void SetUp() override {
-    auto catalogue = LoadCatalogue();
-    ASSERT_TRUE(catalogue.ok()) << catalogue.status();
-    for (const CatalogueEntry& entry : *catalogue) {
-      if (entry.name != GetParam().kernel) continue;
-      auto kernel = server::ReadKernel(entry.spec_name, entry.spec_text, entry.files);
-      ASSERT_TRUE(kernel.ok()) << kernel.status();
-      kernel_ = *kernel;
-    }
-    ASSERT_NE(kernel_, nullptr);
-    auto compiler = cpu::MakeCompiler();
-    ASSERT_TRUE(compiler.ok()) << compiler.status();
-    compiler_ = *std::move(compiler);
-    auto launcher = cpu::Launcher::Create(cpu::UsableCpus(), cpu::kSharedBytesMax);
-    ASSERT_TRUE(launcher.ok()) << launcher.status();
-    launcher_ = *std::move(launcher);
-  }
+  void SetUp() override { Load(GetParam().kernel); }
 
   void ExpectNan(const ProgramPlan& plan) {
-    auto compiled = compiler_->Compile(plan.compile);
-    ASSERT_TRUE(compiled.ok()) << compiled.status();
-    ASSERT_EQ(compiled->outcome, Outcome::kOk) << compiled->log;
+    std::string binary;
+    ASSERT_NO_FATAL_FAILURE(Compile(plan, &binary));
     Arrays arrays(GetParam().input);
-    auto program =
-        cpu::LoadedProgram::Load(WithBinary(plan, compiled->binary),
-                                 [&](const BufferPlan& buffer) { return arrays.Get(buffer); });
-    ASSERT_TRUE(program.ok()) << program.status();
-    auto launched = program->Launch(*launcher_);
-    ASSERT_TRUE(launched.ok()) << launched.status();
+    ASSERT_NO_FATAL_FAILURE(
+        Launch(plan, binary, [&](const BufferPlan& buffer) { return arrays.Get(buffer); }));
     for (const std::string& output : GetParam().outputs) {
       EXPECT_TRUE(std::isnan(arrays.At(output, false)))
           << output << " = " << arrays.At(output, false);
@@ -151,10 +122,6 @@ class NanRows : public testing::TestWithParam<Case> {
           << output << " = " << arrays.At(output, true);
     }
   }
-
-  std::shared_ptr<const Kernel> kernel_;
-  std::unique_ptr<Compiler> compiler_;
-  std::unique_ptr<cpu::Launcher> launcher_;
 };
 
 TEST_P(NanRows, AreNanInEveryOutput) {

@@ -240,5 +240,86 @@ class Attention(KernelTest):
         self.assertEqual(gradients.notes, ())
 
 
+@unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+class Decode(KernelTest):
+    """Two queries of each of three sequences, with 40 keys at most, in pages of 16."""
+
+    SIZES = {"batch": 3, "queries": 2, "heads": 4, "kv_heads": 2, "seq": 40, "head_dim": 64, "page_size": 16}
+
+    @classmethod
+    def prepare(cls):
+        spec = kit.ROOT / "kernels/attention_decode/attention_decode.textproto"
+        for heads_first in (0, 1):
+            cls.sweep_kernel(spec, "--dtype", "f16", heads_first=heads_first, **cls.SIZES)
+
+    def setUp(self):
+        super().setUp()
+        import numpy
+
+        self.drawn = numpy.random.default_rng(5)
+        self.unused = numpy.array([0, 3, 25], "i4")
+        self.decode = tunectl.kernel("attention_decode", fallback=None, seq=40)
+
+    def array(self, *shape):
+        return self.drawn.normal(0, 0.5, shape).astype("f2")
+
+    def reference(self, q, k, v, table):
+        """Outputs and log-sum-exps, in f32; of k and v [batch, pages, page_size, kv_heads, head_dim]."""
+        import numpy
+
+        out, lse = numpy.empty(q.shape, "f4"), numpy.empty(q.shape[:3], "f4")
+        for b, query, head in numpy.ndindex(*q.shape[:3]):
+            end = 40 - self.unused[b] - 1 + query
+            places = numpy.divmod(table[b], 3)
+            keys, values = (cache[..., head // 2, :][places].astype("f4").reshape(48, 64)[:end] for cache in (k, v))
+            scores = keys @ q[b, query, head].astype("f4") / 8
+            lse[b, query, head] = numpy.logaddexp.reduce(scores)
+            out[b, query, head] = numpy.exp(scores - lse[b, query, head]) @ values
+        return out, lse
+
+    def check(self, q, k, v, table, heads_first=0):
+        import numpy
+
+        out, lse = self.decode(q, k, v, table, self.unused, heads_first=heads_first)
+        order = (0, 1, 3, 2, 4) if heads_first else (0, 1, 2, 3, 4)
+        wanted = self.reference(q, k.transpose(order), v.transpose(order), table)
+        numpy.testing.assert_allclose(out, wanted[0], rtol=2e-3, atol=1e-3)
+        numpy.testing.assert_allclose(lse, wanted[1], rtol=1e-4, atol=1e-4)
+        self.assertEqual(self.decode.notes, ())
+        return out
+
+    def caches(self):
+        """Keys and values as models have them, by name."""
+        import numpy
+
+        pages = [self.array(9, 16, 2, 64).reshape(3, 3, 16, 2, 64) for _ in range(2)]
+        beside = self.array(9, 2, 16, 2, 64).reshape(3, 3, 2, 16, 2, 64)  # keys and values of a page side by side
+        layers = self.array(4, 2, 9, 16, 2, 64)[1].reshape(2, 3, 3, 16, 2, 64)
+        longer = [self.array(3, 80, 2, 64)[:, :48].reshape(3, 3, 16, 2, 64) for _ in range(2)]
+        heads_ahead = [self.array(3, 2, 64, 64)[:, :, :48].reshape(3, 2, 3, 16, 64).transpose(0, 2, 3, 1, 4) for _ in range(2)]
+        padded, shared = self.array(3, 3, 16, 2, 96)[..., :64], numpy.broadcast_to(pages[0][:1], pages[0].shape)
+        return {"pages": pages, "beside": (beside[:, :, 0], beside[:, :, 1]), "layers": layers, "longer": longer,
+                "heads_ahead": heads_ahead, "mixed": (longer[0], padded), "other": (padded, heads_ahead[1]),
+                "shared": (shared, pages[1])}
+
+    def test_queries_caches_and_tables_lie_as_models_have_them(self):
+        plain, turned = self.array(3, 2, 4, 64), self.array(3, 4, 2, 64).transpose(0, 2, 1, 3)
+        table = self.drawn.permutation(9).astype("i4").reshape(3, 3)
+        wide = self.drawn.integers(0, 9, (3, 8), "i4")
+        for name, (k, v) in self.caches().items():
+            for q in (plain, turned, self.array(3, 2, 12, 64)[:, :, 4:8]):
+                for pages in (table, wide[:, :3], wide[:1, :3].repeat(3, 0)):
+                    with self.subTest(name):
+                        like = turned if q is turned else plain
+                        self.assertEqual(self.check(q, k, v, pages).strides, like.strides)
+
+    def test_pages_of_either_order(self):
+        table = self.drawn.permutation(9).astype("i4").reshape(3, 3)
+        for k, v in self.caches().values():
+            self.check(self.array(3, 2, 4, 64), k.transpose(0, 1, 3, 2, 4), v.transpose(0, 1, 3, 2, 4), table, heads_first=1)
+        k, v = self.array(3, 3, 2, 16, 64), self.array(3, 3, 2, 16, 64)
+        self.check(self.array(3, 2, 4, 64), k, v, table, heads_first=1)
+
+
 if __name__ == "__main__":
     unittest.main()
