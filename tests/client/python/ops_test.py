@@ -126,6 +126,166 @@ class Ops(KernelTest):
         self.both(lambda x: ops.cross_entropy(x, deep),
                   lambda x: F.cross_entropy(x.view(48, 128), deep.view(48)), logits.view(2, 24, 128))
 
+    def both_losses(self, inputs, targets, **form):
+        """linear_cross_entropy beside PyTorch's operations."""
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        def theirs(x, weight, bias=None):
+            own = {name: value for name, value in form.items() if name != "chunk"}
+            logits = F.linear(x, weight, bias)
+            losses = F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1), **own)
+            return losses.view(targets.shape) if own.get("reduction") == "none" else losses
+
+        self.both(lambda x, weight, bias=None: ops.linear_cross_entropy(x, weight, targets, linear_bias=bias, **form),
+                  theirs, *inputs)
+
+    def test_linear_cross_entropy(self):
+        import torch
+        from tunectl import ops
+
+        x, weight, bias = torch.randn(2, 48, 32), torch.randn(128, 32) / 4, torch.randn(128)
+        targets, before = torch.randint(0, 128, (2, 48)), ops.why(ops.linear_cross_entropy)
+        targets[0, 5:9] = 7
+        for form in ({}, {"label_smoothing": 0.1}, {"ignore_index": 7}, {"reduction": "sum"}, {"reduction": "none"}):
+            with self.subTest(form):
+                self.both_losses((x, weight), targets, chunk=48, **form)
+                self.both_losses((x, weight, bias), targets, chunk=48, **form)
+        with torch.no_grad():
+            want = torch.nn.functional.cross_entropy((x @ weight.t()).view(96, 128), targets.view(96))
+            close(ops.linear_cross_entropy(x, weight, targets, chunk=48), want, 1e-5)
+        self.assertEqual(ops.why(ops.linear_cross_entropy), before)  # all of it was launched
+        for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 3e-2), (torch.float16, 5e-3)):
+            for chunk in (0, 7, 96):
+                with self.subTest(dtype=dtype, chunk=chunk):
+                    self.both_losses_of(dtype, tolerance, chunk, x, weight, bias, targets)
+
+    def both_losses_of(self, dtype, tolerance, chunk, *arrays):
+        """The same in a dtype, whose gradients have it, too."""
+        import torch
+        from tunectl import ops
+
+        *inputs, targets = arrays
+        inputs = [one.to(dtype).requires_grad_() for one in inputs]
+        made = ops.linear_cross_entropy(*inputs[:2], targets, linear_bias=inputs[2], chunk=chunk)
+        self.assertEqual((made.dtype, made.shape), (torch.float32, ()))
+        got = torch.autograd.grad(made * 3, inputs)
+        self.assertEqual([one.dtype for one in got], [dtype] * 3)
+        wide = [one.detach().float().requires_grad_() for one in inputs]
+        logits = torch.nn.functional.linear(*wide).view(-1, 128)
+        want = torch.autograd.grad(3 * torch.nn.functional.cross_entropy(logits, targets.view(-1)), wide)
+        for one, other in zip(got, want):
+            self.assertLess((one.float() - other).abs().max(), tolerance * other.abs().max())
+
+    def test_gradient_of_a_weight_is_rounded_once(self):
+        """However many chunks there are: bf16 sums of 128 of them would be 3 times as wrong."""
+        import torch
+        from tunectl import ops
+
+        x, weight = torch.randn(1024, 32).bfloat16(), torch.randn(64, 32).bfloat16()
+        targets, errors = torch.randint(0, 64, (1024,)), {}
+        wide = weight.float().requires_grad_()
+        want, = torch.autograd.grad(torch.nn.functional.cross_entropy(x.float() @ wide.t(), targets), wide)
+        for chunk in (8, 1024):
+            own = weight.clone().requires_grad_()
+            got, = torch.autograd.grad(ops.linear_cross_entropy(x, own, targets, chunk=chunk), own)
+            errors[chunk] = ((got.float() - want).norm() / want.norm()).item()
+        self.assertLess(errors[8], 2 ** -8)
+        self.assertLess(errors[8], 1.3 * errors[1024])
+
+    def test_linear_cross_entropy_under_others(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        x, weight = torch.randn(96, 32, requires_grad=True), torch.randn(128, 32, requires_grad=True)
+        targets = torch.randint(0, 128, (96,))
+
+        def ours(x, weight):
+            return ops.linear_cross_entropy(x, weight, targets, chunk=48)
+
+        def theirs(x, weight):
+            return F.cross_entropy(x @ weight.t(), targets)
+
+        want = torch.autograd.grad(theirs(x, weight), (x, weight), retain_graph=True)
+        ways = {"compile": torch.compile(ours, backend="aot_eager", fullgraph=True),
+                "checkpoint": lambda *given: torch.utils.checkpoint.checkpoint(ours, *given, use_reentrant=False),
+                "views": lambda x, weight: ours(x.t().contiguous().t(), weight)}
+        for name, call in ways.items():
+            with self.subTest(name):
+                for got, one in zip(torch.autograd.grad(call(x, weight), (x, weight)), want):
+                    close(got, one, 1e-5)
+        loss = ours(x, weight)
+        for factor in (3, 1):  # the second time without the gradients of the forward pass
+            got = torch.autograd.grad(loss * factor, (x, weight), retain_graph=True)
+            for one, other in zip(got, want):
+                close(one, other * factor, 1e-5)
+        twice = []
+        for call in (ours, theirs):
+            slopes = torch.autograd.grad(call(x, weight), (x, weight), create_graph=True)
+            twice.append(torch.autograd.grad(sum((one ** 2).sum() for one in slopes), (x, weight)))
+        for got, one in zip(*twice):
+            close(got, one, 1e-5)
+        close(torch.func.grad(ours)(x, weight), want[0], 1e-5)
+        self.assertIn("a transform of torch.func", ops.why(ops.linear_cross_entropy)[-1])
+        with torch.autocast("cpu", torch.bfloat16):
+            got = torch.autograd.grad(ours(x, weight), (x, weight))
+        for one, other in zip(got, want):
+            self.assertEqual(one.dtype, torch.float32)
+            self.assertLess((one - other).abs().max(), 3e-2 * other.abs().max())
+
+    def test_other_forms_of_linear_cross_entropy_are_pytorchs_own(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        x, weight, targets = torch.randn(6, 8), torch.randn(5, 8), torch.randint(0, 5, (6,))
+        shares, classes = torch.rand(6, 5).softmax(-1), torch.rand(5)
+        close(ops.linear_cross_entropy(x, weight, shares), F.cross_entropy(x @ weight.t(), shares), 1e-5)
+        close(ops.linear_cross_entropy(x, weight, targets, weight=classes), F.cross_entropy(x @ weight.t(), targets, classes), 1e-5)
+        made = ops.linear_cross_entropy(x.double(), weight.double(), targets)
+        self.assertEqual(made.dtype, torch.float64)
+        self.assertTrue(ops.linear_cross_entropy(x[:0], weight, targets[:0]).isnan())
+        leaf = x.clone().requires_grad_()
+        ignored = ops.linear_cross_entropy(leaf, weight, torch.full_like(targets, -100))
+        self.assertTrue(ignored.isnan())
+        self.assertEqual(torch.autograd.grad(ignored, leaf)[0].abs().max(), 0)  # as PyTorch's
+        for wrong, why in (({"reduction": "average"}, "none of 'mean'"), ({"chunk": -1}, "chunk=-1 is no number of rows")):
+            with self.assertRaisesRegex(ValueError, why):
+                ops.linear_cross_entropy(x, weight, targets, **wrong)
+        with self.assertRaises((RuntimeError, ValueError)):
+            ops.linear_cross_entropy(x, weight, targets[:4])
+
+    def test_chunks_are_as_large_as_the_input(self):
+        from tunectl import _linear_loss
+
+        for sizes, chunk in (((8192, 2048, 8192), 2048), ((8192, 4096, 128256), 1024), ((65536, 4096, 32000), 8192),
+                             ((16, 8, 5), 1024), ((1, 1, 10**6), 1024)):
+            self.assertEqual(_linear_loss.chunk_of(*sizes), chunk, sizes)
+
+    def test_cross_entropy_twice(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        logits, targets = torch.randn(48, 128, requires_grad=True), torch.randint(0, 128, (48,))
+        found = []
+        for call in (ops.cross_entropy, F.cross_entropy):
+            slope, = torch.autograd.grad(call(logits, targets), logits, create_graph=True)
+            found.append(torch.autograd.grad((slope ** 2).sum(), logits)[0])
+        close(*found, 1e-6)
+
+    def test_compiled_cross_entropy_launches_its_gradient(self):
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        targets = torch.randint(0, 128, (48,))
+        ours = torch.compile(lambda x: ops.cross_entropy(x * 2, targets), backend="aot_eager", fullgraph=True)
+        before = ops.why(ops.cross_entropy)
+        self.both(ours, lambda x: F.cross_entropy(x * 2, targets), torch.randn(48, 128))
+        self.assertEqual(ops.why(ops.cross_entropy), before)
+
     def test_attention_and_rope(self):
         import torch
         import torch.nn.functional as F

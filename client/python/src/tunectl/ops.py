@@ -23,9 +23,11 @@ from typing import Any, Optional, Union
 import torch
 import torch.nn.functional as F
 
+from . import _followed, _linear_loss
 from ._callable import TunedKernel
 
-__all__ = ["AdamW", "attention", "cross_entropy", "layer_norm", "linear", "rms_norm", "rope", "softmax", "swiglu", "why"]
+__all__ = ["AdamW", "attention", "cross_entropy", "layer_norm", "linear", "linear_cross_entropy", "rms_norm", "rope",
+           "softmax", "swiglu", "why"]
 
 _IGNORED = -100  # a target that cross_entropy's kernel leaves out
 _ACTIVATIONS: Mapping[Optional[str], Callable[[Any], Any]] = {
@@ -60,6 +62,22 @@ def _made(user: str, kernel: TunedKernel) -> TunedKernel:
     return kernel
 
 
+def _by_operator(kernel: TunedKernel) -> Callable[..., Any]:
+    """The kernel as a gradient calls it: tracers that follow a backward pass see its operator, not the fallback's."""
+    made: Optional[Callable[..., Any]] = None
+
+    def call(*inputs: Any) -> Any:
+        nonlocal made
+        if made is None:
+            try:
+                made = kernel.op()
+            except LookupError:  # no snapshot has it, which one that is opened later may
+                return kernel(*inputs)
+        return made(*inputs)
+
+    return call
+
+
 def why(function: Callable[..., Any]) -> tuple[str, ...]:
     """Returns why calls of a function of this module ran PyTorch's own, a sentence each."""
     return tuple(note for kernel in _kernels.get(function.__name__, ()) for note in kernel.notes)
@@ -78,7 +96,8 @@ def rms_norm(x: Any, weight: Optional[Any] = None, eps: float = 1e-6) -> Any:
 
 @_once
 def _rms_norm(eps: float) -> TunedKernel:
-    def fallback(x: Any, residual: Any, weight: Any, epsilon: float) -> Any:
+    def fallback(x: Any, *rest: Any, epsilon: float) -> Any:  # a residual, if a snapshot tells of it, and the weight
+        weight = rest[-1]
         return F.rms_norm(x, weight.shape, weight, epsilon)
 
     return _made("rms_norm", TunedKernel("rmsnorm", fallback, None, {}, {"epsilon": eps}, "y"))
@@ -97,7 +116,8 @@ def layer_norm(x: Any, weight: Optional[Any] = None, bias: Optional[Any] = None,
 
 @_once
 def _layer_norm(eps: float) -> TunedKernel:
-    def fallback(x: Any, residual: Any, weight: Any, bias: Any, epsilon: float) -> Any:
+    def fallback(x: Any, *rest: Any, epsilon: float) -> Any:
+        weight, bias = rest[-2:]
         return F.layer_norm(x, weight.shape, weight, bias, epsilon)
 
     return _made("layer_norm", TunedKernel("layernorm", fallback, None, {}, {"epsilon": eps}, "y"))
@@ -133,38 +153,128 @@ def cross_entropy(logits: Any, targets: Any, *, ignore_index: int = -100, label_
     targets  [...], int64. A target that is neither a class nor ignore_index counts as ignored by the tuned kernel; it is
              an error of PyTorch's own
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction={reduction!r} is none of 'mean', 'sum' and 'none'")
-    if ignore_index >= 0:
-        targets = torch.where(targets == ignore_index, _IGNORED, targets)
+    _check_reduction(reduction)
+    targets = _ignoring(targets, ignore_index)
     rows = logits.reshape(-1, logits.shape[-1])
     losses = _cross_entropy(label_smoothing)(rows, targets.reshape(-1)).view(targets.shape)
     if reduction == "none":
         return losses
     total = losses.sum()
-    return total if reduction == "sum" else total / (targets != (_IGNORED if ignore_index >= 0 else ignore_index)).sum()
+    return total if reduction == "sum" else total / (targets != _IGNORED).sum()
+
+
+def _check_reduction(reduction: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction={reduction!r} is none of 'mean', 'sum' and 'none'")
+
+
+def _ignoring(targets: Any, index: int) -> Any:
+    """Targets whose ignored ones are those that the kernel leaves out."""
+    return targets if index == _IGNORED else torch.where(targets == index, _IGNORED, targets)
 
 
 @_once
 def _cross_entropy(smoothing: float) -> TunedKernel:
     """The losses of rows. Their gradient is one more pass over the logits, so nothing of their size is kept."""
     scalars = {"smoothing": smoothing}
-
-    def fallback(logits: Any, targets: Any, smoothing: float) -> Any:
-        return F.cross_entropy(logits.float(), targets, reduction="none", label_smoothing=smoothing, ignore_index=_IGNORED)
-
-    def slopes_of_logits(logits: Any, targets: Any, slopes: Any, smoothing: float) -> Any:
-        with torch.enable_grad():
-            own = logits.detach().requires_grad_()
-            return torch.autograd.grad(fallback(own, targets, smoothing), own, slopes)[0]
-
-    backward = _made("cross_entropy", TunedKernel("cross_entropy", slopes_of_logits, None, {"gradient": 1}, scalars, "dlogits"))
+    backward = _by_operator(_made("cross_entropy", TunedKernel(
+        "cross_entropy", _slopes_of_logits, None, {"gradient": 1}, scalars, "dlogits")))
 
     def gradient(inputs: Any, outputs: Any, slopes: Any, scalars: Any) -> Any:
         logits, targets, _ = inputs
         return backward(logits, targets, slopes[0].float().contiguous()), None, None
 
-    return _made("cross_entropy", TunedKernel("cross_entropy", fallback, gradient, {"gradient": 0}, scalars, "loss"))
+    return _made("cross_entropy", TunedKernel(
+        "cross_entropy", _losses_of_logits, gradient, {"gradient": 0}, scalars, "loss"))
+
+
+def _losses_of_logits(logits: Any, targets: Any, smoothing: float) -> Any:
+    return F.cross_entropy(logits.float(), targets, reduction="none", label_smoothing=smoothing, ignore_index=_IGNORED)
+
+
+def _slopes_of_logits(logits: Any, targets: Any, slopes: Any, smoothing: float) -> Any:
+    """The gradient of logits by that of the losses, in operations that can be differentiated again."""
+    kept = targets != _IGNORED
+    hits = torch.where(kept, targets, 0)[:, None]
+    found = torch.softmax(logits, -1, dtype=torch.float32) - smoothing / logits.shape[-1]
+    found = found.scatter_add(-1, hits, found.new_full(hits.shape, smoothing - 1))
+    return (found * torch.where(kept, slopes, 0)[:, None]).to(logits.dtype)
+
+
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Optional[Any] = None,
+                         weight: Optional[Any] = None, reduction: str = "mean", ignore_index: Optional[int] = None,
+                         label_smoothing: float = 0.0, chunk: int = 0) -> Any:
+    """torch.nn.functional.linear_cross_entropy: cross_entropy(linear(input, linear_weight, linear_bias), target).
+
+    input          [..., in_features]
+    linear_weight  [classes, in_features]
+    target         [...], int64, as cross_entropy has it
+    linear_bias    [classes]
+    weight         [classes]; with it, and with probabilities as targets, all logits exist, by PyTorch's operations
+    ignore_index   a target that is left out; None: -100
+    chunk          rows whose logits exist at a time; 0: chosen by the sizes, at least 1024
+
+    The loss is f32. Chunks launch cross_entropy of `chunk` rows with gradient=1, without gradients with gradient=0.
+    Gradients of logits are worked out in the forward pass unless the reduction is "none" or the dtype f16.
+    """
+    _check_reduction(reduction)
+    if chunk < 0:
+        raise ValueError(f"chunk={chunk} is no number of rows")
+    if torch.is_autocast_enabled(input.device.type) and input.dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(input.device.type)
+        input, linear_weight = input.to(dtype), linear_weight.to(dtype)
+        linear_bias = None if linear_bias is None else linear_bias.to(dtype)
+    ignore_index = _IGNORED if ignore_index is None else ignore_index
+    if _has_whole_logits(input, linear_weight, target, linear_bias, weight):
+        logits = F.linear(input, linear_weight, linear_bias)
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        classes = logits.shape[-1]
+        targets = target.reshape(-1, classes) if target.is_floating_point() else target.reshape(-1)
+        losses = F.cross_entropy(logits.reshape(-1, classes), targets, weight, ignore_index=ignore_index,
+                                 reduction=reduction, label_smoothing=label_smoothing)
+        return losses.view(logits.shape[:-1]) if reduction == "none" else losses
+    target = _ignoring(target, ignore_index)
+    rows, targets, slopes = input.reshape(-1, input.shape[-1]), target.reshape(-1), None
+    if reduction != "none":
+        slopes = torch.ones_like(targets, dtype=torch.float32)
+        if reduction == "mean":
+            slopes = slopes / (targets != _IGNORED).sum()
+    made = _chunked_losses(rows, linear_weight, linear_bias, targets, slopes, label_smoothing, chunk)
+    return made.view(target.shape) if reduction == "none" else made
+
+
+def _has_whole_logits(x: Any, weight: Any, targets: Any, bias: Optional[Any], class_weight: Optional[Any]) -> bool:
+    """Whether a call is none that chunks can serve."""
+    given = [one for one in (x, weight, bias) if one is not None]
+    if (class_weight is not None or targets.dtype != torch.int64 or x.dim() == 0 or x.numel() == 0 or weight.dim() != 2
+            or x.shape[:-1] != targets.shape or x.dtype not in (torch.float32, torch.bfloat16, torch.float16)
+            or any([one.dtype != x.dtype or one.device != x.device for one in given]) or targets.device != x.device):
+        return True
+    if torch.compiler.is_dynamo_compiling():
+        return False
+    why = _followed.why_not_ours(torch, [*given, targets], False)
+    if why:
+        _chunk_losses(0.0, 0)._note(f"{why}; all logits exist at a time")
+    return bool(why)
+
+
+@_once
+def _chunk_losses(smoothing: float, gradient: int) -> TunedKernel:
+    def both(logits: Any, targets: Any, slopes: Any, smoothing: float) -> Any:
+        return _losses_of_logits(logits, targets, smoothing), _slopes_of_logits(logits, targets, slopes, smoothing)
+
+    fallback, returns = (both, ("loss", "dlogits")) if gradient else (_losses_of_logits, "loss")
+    return _made("linear_cross_entropy", TunedKernel(
+        "cross_entropy", fallback, None, {"gradient": gradient}, {"smoothing": smoothing}, returns))
+
+
+def _losses_of_chunk(logits: Any, targets: Any, slopes: Optional[Any], smoothing: float) -> Any:
+    if slopes is None:
+        return _chunk_losses(smoothing, 0)(logits, targets)
+    return _chunk_losses(smoothing, 1)(logits, targets, slopes)
+
+
+_chunked_losses = _linear_loss.define(_losses_of_chunk)
 
 
 def attention(q: Any, k: Any, v: Any, *, causal: Union[bool, str] = False, scale: Optional[float] = None,
@@ -297,7 +407,8 @@ def _linear(activation: Optional[str], has_bias: bool) -> TunedKernel:
         return finish(F.linear(a, b, bias))
 
     def product(name: str, own: Callable[[Any, Any], Any], **modes: int) -> Callable[[Any, Any], Any]:
-        return _made("linear", TunedKernel("gemm", lambda a, b, *, alpha: own(a, b), None, modes, {"alpha": 1.0}))
+        return _by_operator(_made("linear", TunedKernel(
+            "gemm", lambda a, b, *, alpha: own(a, b), None, modes, {"alpha": 1.0})))
 
     times = product("x", lambda a, b: a @ b, transpose_a=0, transpose_b=0)
     turned_times = product("weight", lambda a, b: a.t() @ b, transpose_a=1, transpose_b=0)
