@@ -312,6 +312,30 @@ class Ops(KernelTest):
         self.both(self.named(ops.rope, lambda q, k: ops.rope(q, k, cos, sin)), lambda q, k: turned(q, k, cos, sin),
                   torch.randn(24, 2, 4, 64), torch.randn(24, 2, 2, 64))
 
+    def test_rope_saves_no_queries_and_keys(self):
+        """Its gradient depends on the angles alone; all else that is differentiated does so, too."""
+        import torch
+        from tunectl import ops
+
+        q, k = torch.randn(24, 2, 4, 64, requires_grad=True), torch.randn(24, 2, 2, 64, requires_grad=True)
+        angles, saved = torch.randn(24, 32), []
+        cos, sin = angles.cos(), angles.sin()
+        own = ops._rope(False).fallback
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: saved.append(one) or one, lambda one: one):
+            made = ops.rope(q, k, cos, sin)
+        self.assertEqual(ops.why(ops.rope), ())
+        self.assertFalse({one.data_ptr() for one in saved} & {q.data_ptr(), k.data_ptr()})
+        for outputs in ((0, 1), (1,)):  # also if only one of them is differentiated
+            found = []
+            for results in (made, own(q, k, cos, sin)):
+                slopes = [torch.full_like(results[i], 0.5).requires_grad_() for i in outputs]
+                first = torch.autograd.grad([results[i] for i in outputs], (q, k), slopes, create_graph=True,
+                                            retain_graph=True, allow_unused=True)
+                first = [one for one in first if one is not None and one.requires_grad]
+                found.append([*first, *torch.autograd.grad(sum((one ** 3).sum() for one in first), slopes)])
+            for got, want in zip(*found):
+                close(got, want, 1e-4)
+
     def test_modes_of_attention(self):
         import torch
         from tunectl import ops

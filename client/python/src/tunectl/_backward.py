@@ -39,6 +39,10 @@ class Backward:
         taken = {i for what, i in places if what == "gradient"}
         self.not_differentiable = tuple(i for i in range(len(outputs)) if i not in taken)
         self.gives = frozenset(self._results)
+        # Inputs whose elements are nothing to the gradients, as those of a function that is linear in them.
+        self._reads_outputs = any(what == "output" for what, _ in places)
+        read = {i for what, i in places if what == "input"}
+        self.unread = () if self._reads_outputs else tuple(sorted(self.gives - read))
         self._known: dict[Any, str] = {}
         self._known_dims: dict[Any, dict[str, int]] = {}
 
@@ -124,7 +128,7 @@ class Backward:
         of = {"input": inputs, "output": outputs, "gradient": gradients}
         arrays = tuple(of[what][i] for what, i in self.places)
         why: Optional[LookupError] = None
-        if all(one is not None for one in arrays) and self._was_launched(inputs, dims):
+        if all(one is not None for one in arrays) and (not self._reads_outputs or self._was_launched(inputs, dims)):
             try:
                 own = self._dims(arrays, dims)
                 made = self.kernel.without_gradient(self.kernel.fitted(arrays, own), own, self._own_scalars(scalars))

@@ -332,6 +332,7 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
               by_kernel: Optional[_Gradient]) -> Any:
     """An autograd.Function around a launch of inputs and values of scalars. by_kernel: None where gradient= is given."""
     constant = by_kernel.backward.not_differentiable if by_kernel is not None else ()
+    unread = by_kernel.backward.unread if by_kernel is not None else ()
 
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
@@ -340,7 +341,11 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
             outputs = results if isinstance(results, tuple) else (results,)
             context.scalars = dict(zip(scalars, all_of[count:]))
             context.autocast = torch._C._is_any_autocast_enabled() and _followed.autocast_state(torch, all_of[0].device.type)
-            context.save_for_backward(*all_of[:count], *outputs)
+            given = list(all_of[:count])
+            for i in unread:
+                given[i] = None
+            context.unread = [(all_of[i].shape, all_of[i].dtype) for i in unread]
+            context.save_for_backward(*given, *outputs)
             context.device = all_of[0].device.type
             if by_kernel is not None:
                 context.versions = [one._version if one is not None else 0 for one in outputs]
@@ -358,7 +363,9 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
                 saved = by_kernel and by_kernel.read_alone(context, count, gradients)
                 if not saved:
                     raise
-            given, made = saved[:count], saved[count:]
+            given, made = list(saved[:count]), saved[count:]
+            for i, facts in zip(unread, context.unread):
+                given[i] = _stand_in(facts, gradients[i] if i < len(gradients) else None, gradients)
             if kernel.gradient is not None:
                 more = {"scalars": context.scalars} if scalars else {}
                 dense = tuple(one.contiguous() if one is not None else None for one in gradients)
@@ -370,6 +377,15 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
             return (*found, *[None] * len(scalars))
 
     return Differentiable
+
+
+def _stand_in(facts: Any, gradient: Optional[Any], gradients: Sequence[Any]) -> Any:
+    """In the place of an input whose elements no gradient depends on, which is not saved: any array of its shape and
+    dtype, best one that is there, such as the gradient of the output that is shaped alike."""
+    shape, dtype = facts
+    if gradient is not None and gradient.shape == shape and gradient.dtype == dtype:
+        return gradient.detach()
+    return next(one for one in gradients if one is not None).new_zeros((), dtype=dtype).expand(shape)
 
 
 def _under(torch: Any, device: str, autocast: Any) -> Any:
