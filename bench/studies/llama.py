@@ -62,7 +62,8 @@ class Sizes:
                 ("rmsnorm_backward", {"rows": tokens, "cols": self.width}),
                 ("swiglu", {"rows": tokens, "cols": self.inner}), ("swiglu_backward", {"rows": tokens, "cols": self.inner})]
         made += [("rope", {"seq": tokens, "batch": 1, "backward": mode, **heads}) for mode in (0, 1)]
-        made += [("cross_entropy", {"rows": tokens, "cols": self.vocab, "gradient": mode}) for mode in (0, 1)]
+        rows = min(tokens, max(1024, 1 << (tokens * self.width // self.vocab).bit_length() - 1))  # of linear_cross_entropy
+        made.append(("cross_entropy", {"rows": rows, "cols": self.vocab, "gradient": 1}))
         if self.adamw:
             counts = {self.width, self.width * self.width, self.width * self.inner, self.width * self.vocab}
             made += [("adamw", {"n": count}) for count in sorted(counts)]

@@ -47,7 +47,7 @@ def tokens(seed=2):
 
 
 def step(model, call=None, **given):
-    """The loss, the logits and the gradients of one step."""
+    """The loss, the logits of an evaluation, and the gradients of one step."""
     import torch
 
     torch.manual_seed(3)
@@ -56,7 +56,8 @@ def step(model, call=None, **given):
         given["labels"] = tokens()
     made = (model if call is None else call)(input_ids=tokens(), **given)
     made.loss.backward()
-    return [made.loss.detach(), made.logits.detach(), *[one.grad for one in model.parameters() if one.grad is not None]]
+    gradients = [one.grad for one in model.parameters() if one.grad is not None]
+    return [made.loss.detach(), *([] if model.training else [made.logits.detach()]), *gradients]
 
 
 @unittest.skipUnless(HAS_TRANSFORMERS, "transformers is not installed")
@@ -111,7 +112,7 @@ class Patch(KernelTest):
             raise AssertionError("a fallback ran")
 
         stack = contextlib.ExitStack()
-        for name in ("rms_norm", "rope", "swiglu", "cross_entropy"):
+        for name in ("rms_norm", "rope", "swiglu", "cross_entropy", "linear_cross_entropy"):
             for kernel in ops._kernels[name]:
                 stack.enter_context(unittest.mock.patch.object(kernel, "fallback", fails))
         return stack
@@ -146,16 +147,18 @@ class Patch(KernelTest):
         import tunectl
 
         report = tunectl.patched(tunectl.patch(model_of("Qwen3")))
-        self.assertEqual(report.layers, {"attention": 2, "rope": 2, "rms_norm": 9, "swiglu": 2, "cross_entropy": 1})
+        self.assertEqual(report.layers, {"attention": 2, "rope": 2, "rms_norm": 9, "swiglu": 2, "cross_entropy": 1,
+                                         "linear_cross_entropy": 1})
         self.assertEqual(report.left, ())
         self.assertIn("rms_norm: 9", repr(report))
         report = tunectl.patched(tunectl.patch(model_of("Gemma2")))
         self.assertEqual(report.layers, {"rope": 2, "rms_norm": 9, "cross_entropy": 1})
-        self.assertEqual(len(report.left), 2)
-        self.assertIn("2 Gemma2Attention: its attention is 'eager'", report.left[0])
-        self.assertEqual("2 Gemma2MLP: it is no silu(gate) * up", report.left[1])
+        self.assertEqual(len(report.left), 3)
+        self.assertIn("1 Gemma2ForCausalLM: its logits exist in training", report.left[0])  # they are capped
+        self.assertIn("2 Gemma2Attention: its attention is 'eager'", report.left[1])
+        self.assertEqual("2 Gemma2MLP: it is no silu(gate) * up", report.left[2])
         model = tunectl.patch(model_of("Gemma")).to(torch.bfloat16)
-        self.assertIn("5 GemmaRMSNorm: 1 + weight would be rounded to torch.bfloat16", tunectl.patched(model).left)
+        self.assertEqual(tunectl.patched(model).layers["rms_norm"], 5)
         self.assertEqual(tunectl.patched(tunectl.unpatch(model)).layers, {})
         self.assertIn("no layers are patched", repr(tunectl.patched(model)))
 
@@ -232,6 +235,116 @@ class Patch(KernelTest):
                 step(model)
             self.assertEqual([call.kwargs["causal"] for call in seen.call_args_list], [True, True])
 
+    def test_attention_has_the_windows_of_a_model(self):
+        import torch
+        import tunectl
+        from tunectl import ops
+
+        padding = torch.ones(BATCH, SEQ, dtype=torch.long)
+        for family in ("Mistral", "Qwen2", "Gemma3"):
+            changes = {"sliding_window": 4}
+            if family == "Qwen2":
+                changes |= {"use_sliding_window": True, "max_window_layers": 0}
+            if family == "Gemma3":
+                changes |= {"layer_types": ["sliding_attention", "full_attention"]}
+            windows = [4, 0 if family == "Gemma3" else 4]
+            for given in ({}, {"attention_mask": padding}, {"use_cache": True}):
+                with self.subTest(family, given=[*given]):
+                    model = model_of(family, **changes)
+                    want = step(model, **given)
+                    with unittest.mock.patch.object(ops, "attention", wraps=ops.attention) as seen:
+                        self.same(step(tunectl.patch(model), **given), want)
+                    self.assertEqual([call.kwargs["window"] for call in seen.call_args_list], windows)
+            padded = padding.clone()
+            padded[0, :5] = 0
+            self.both(model_of(family, **changes), attention_mask=padded)
+            model = model_of(family, **changes)
+            model.model.layers[0].self_attn.forward = model.model.layers[0].self_attn.forward  # it would not know windows
+            self.both(model)
+
+    def test_norms_of_one_plus_weight_in_short_dtypes(self):
+        """They agree with the model's own, which rounds once at the end; 1 + weight in bf16 would not."""
+        import torch
+        import tunectl
+
+        for dtype in (torch.bfloat16, torch.float16):
+            norm = model_of("Gemma").to(dtype).model
+            x = torch.randn(TOKENS, WIDTH).to(dtype)
+            with torch.no_grad():
+                norm.norm.weight.copy_(torch.randn(WIDTH) / 8)
+                want = norm.norm(x)
+                got = tunectl.patch(norm).norm(x)
+                self.assertGreater((got == want).float().mean(), 0.99)
+                torch.testing.assert_close(got, want, rtol=2 * torch.finfo(dtype).eps, atol=0)
+
+    def test_logits(self):
+        import torch
+        import tunectl
+
+        model = model_of("Qwen3")
+        given = {"input_ids": tokens(), "labels": tokens()}
+        want = model(**given).logits
+        tunectl.patch(model)
+        self.assertIsNone(model(**given).logits)
+        self.assertEqual([one.shape for one in model(**given, return_dict=False, use_cache=False)], [()])
+        self.same([model(**given, skip_logits=False).logits, model(input_ids=tokens()).logits], [want, want])
+        self.assertEqual(model(**given, logits_to_keep=0, return_dict=False, skip_logits=False)[1].shape, want.shape)
+        with self.assertRaises((RuntimeError, ValueError)):  # as without a patch
+            model(**given, logits_to_keep=4)
+        model.eval()
+        self.same([model(**given).logits], [want])
+        self.assertIsNone(model(**given, skip_logits=True).logits)
+        tunectl.patch(tunectl.unpatch(model).train(), skip_logits=False)
+        self.same([model(**given).logits], [want])
+        self.assertEqual(tunectl.patched(model).layers["cross_entropy"], 1)
+        self.assertNotIn("linear_cross_entropy", tunectl.patched(model).layers)
+        self.assertIn("1 Qwen3ForCausalLM: its logits exist in training", tunectl.patched(model).left[0])
+
+    def test_last_layers_that_do_more_make_logits(self):
+        import torch
+        import tunectl
+
+        class Scaled(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x) * 2
+
+        def scale(model):
+            model.lm_head.__class__ = Scaled
+
+        def hook(model):
+            model.lm_head.register_forward_hook(lambda layer, given, made: made * 2)
+
+        def tie(model):
+            model.lm_head.weight = model.model.embed_tokens.weight
+
+        for change, is_skipped in ((scale, False), (hook, False), (tie, True)):
+            with self.subTest(change.__name__):
+                model = model_of()
+                change(model)
+                self.both(model)
+                tunectl.patch(model)
+                self.assertEqual(model(input_ids=tokens(), labels=tokens()).logits is None, is_skipped)
+                self.assertEqual("linear_cross_entropy" in tunectl.patched(model).layers, is_skipped)
+        capped = model_of("Gemma2", final_logit_softcapping=5.0)
+        self.both(capped)
+        self.both(model_of("Gemma2", final_logit_softcapping=None))
+
+    def test_a_step_has_no_array_of_all_logits(self):
+        import torch
+        import tunectl
+
+        model = model_of(vocab_size=1024, num_hidden_layers=1)
+        ids = torch.randint(1, 1024, (16, 128), generator=torch.Generator().manual_seed(4))
+        largest = []
+        for _ in range(2):
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+                model(input_ids=ids, labels=ids, use_cache=False).loss.backward()
+            events = profile.profiler.kineto_results.events()
+            largest.append(max(one.nbytes() for one in events if one.name() == "[memory]"))
+            tunectl.patch(model)
+        self.assertGreaterEqual(largest[0], 16 * 128 * 1024 * 4)
+        self.assertLessEqual(largest[1], 1024 * 1024 * 4)  # one chunk's
+
     def test_loss(self):
         import torch
 
@@ -286,7 +399,7 @@ class Patch(KernelTest):
         import torch
         import tunectl
 
-        for family in ("Llama", "Gemma3"):
+        for family in ("Llama", "Mistral", "Gemma3"):
             with self.subTest(family):
                 torch._dynamo.reset()
                 model = model_of(family)

@@ -181,7 +181,7 @@ def sweep(kernel: Union[str, Kernel], *, dtype: object = None, device: object = 
     return _programs.sweep(kernel, dtype, device, budget, strategy, seed, dims)
 
 
-def patch(model: _Model) -> _Model:
+def patch(model: _Model, *, skip_logits: bool = True) -> _Model:
     """Has a model of `transformers` run its layers by `tunectl.ops`, and returns that model.
 
         model = tunectl.patch(AutoModelForCausalLM.from_pretrained("..."))
@@ -192,11 +192,14 @@ def patch(model: _Model) -> _Model:
     Qwen, Mistral and Gemma have them. Results and gradients stay the same within the ops' tolerance. Parameters, state
     dicts and the config do not change, nor do other models. A second patch of a model changes nothing.
 
+    skip_logits  in training with labels the loss comes from the hidden states (ops.linear_cross_entropy) and the model
+                 returns no logits. False: it returns them. A call may choose: model(..., skip_logits=False)
+
     TypeError: it is no model of transformers. ValueError: it has no layer that an op can run.
     """
     from . import _patch
 
-    return _patch.patch(model)  # type: ignore[no-any-return]
+    return _patch.patch(model, skip_logits)  # type: ignore[no-any-return]
 
 
 def unpatch(model: _Model) -> _Model:

@@ -26,11 +26,13 @@ import torch.nn.functional as F
 from . import ops
 from ._callable import TunedKernel
 
-_OPS = ("attention", "rope", "rms_norm", "swiglu", "cross_entropy")  # in the order of a report
+_OPS = ("attention", "rope", "rms_norm", "swiglu", "cross_entropy", "linear_cross_entropy")  # in the order of a report
 _EPSILONS = "variance_epsilon", "eps", "epsilon"  # the names that norms have for it
 _PARTS = "gate_proj", "up_proj", "down_proj"  # of an MLP
 _SHORT = torch.bfloat16, torch.float16
 _ROTATE, _INTERFACES = "apply_rotary_pos_emb", "ALL_ATTENTION_FUNCTIONS"  # global names of an attention's module
+_MASK, _WINDOW_MASK = "create_causal_mask", "create_sliding_window_causal_mask"  # and of a decoder's
+_HEAD = "_tunectl_head"  # the method that a patched model calls in the place of its last layer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +54,12 @@ class Patched:
         return "\n".join([*lines, *[f"{len(self.notes)} notes on calls that ran PyTorch's own"] * bool(self.notes)])
 
 
-def patch(model: Any) -> Any:
+def patch(model: Any, skip_logits: bool) -> Any:
     """See tunectl.patch."""
     loss_owners = _loss_owners(model)
     chosen = [(module, new) for module in model.modules() if isinstance(new := _choose(module), type)]
+    if skip_logits:
+        chosen += [(owner, new) for owner in loss_owners if (new := _choose_model(owner)) is not None]
     is_patched = any(_own_class(module) for module in model.modules())
     if not chosen and not loss_owners and not is_patched:
         left = "".join(f"\n  {reason}" for reason in patched(model).left)
@@ -87,6 +91,9 @@ def patched(model: Any) -> Patched:
     for module in model.modules():
         if vars(module).get("_loss_function") is causal_lm_loss:
             counts["cross_entropy"] += 1
+            if _own_class(module) is None:
+                left[f"{type(module).__name__}: its logits exist in training: it changes them before the loss, or "
+                     "skip_logits=False"] += 1
         running: tuple[str, ...] = ()
         if _own_class(module) is not None:
             running, reason = type(module)._tunectl_runs(module)
@@ -140,6 +147,8 @@ def _choose(module: Any) -> Union[type, str, None]:
         new, reason = _mlp(own) if _is_swiglu(module) else None, "it is no silu(gate) * up"
     elif {_ROTATE, _INTERFACES} & _names_of(own.forward):
         new, reason = _attention(own), "its attention is not by transformers' interface"
+    elif {_MASK, _WINDOW_MASK} <= _names_of(own.forward):
+        new, reason = _decoder(own) if _all_attend_by_op(module) else None, ""
     else:
         return None
     if new is not None and "forward" in vars(module):
@@ -148,20 +157,22 @@ def _choose(module: Any) -> Union[type, str, None]:
 
 
 def _subclass(made_by: tuple[Any, ...], forward: Callable[..., Any],
-              runs: Callable[[Any], tuple[tuple[str, ...], str]]) -> Any:
-    """A layer's class with another forward.
+              runs: Callable[[Any], tuple[tuple[str, ...], str]], **more: Any) -> Any:
+    """A layer's class with another forward. Its class methods that make models make them of the own class.
 
     made_by  the function of this module that returns the class, and its arguments: the layer's class, and others
     runs     of a layer: the ops that it runs as it is now, and why not others
+    more     attributes of the class
     """
     own = made_by[1]
+    makers = {name: getattr(own, name) for name in ("from_pretrained", "_from_config") if hasattr(own, name)}
 
     def __reduce_ex__(self: Any, protocol: Any) -> tuple[Any, ...]:
         return _remade, made_by, *own.__reduce_ex__(self, max(2, protocol))[2:]
 
     return type(own)(own.__name__, (own,), {
         "forward": forward, "__reduce_ex__": __reduce_ex__, "__doc__": own.__doc__, "__module__": own.__module__,
-        "__qualname__": own.__qualname__, "_tunectl_own": own, "_tunectl_runs": staticmethod(runs)})
+        "__qualname__": own.__qualname__, "_tunectl_own": own, "_tunectl_runs": staticmethod(runs), **makers, **more})
 
 
 def _remade(made_by: Callable[..., Any], own: Any, *rest: Any) -> Any:
@@ -175,16 +186,14 @@ def _norm(own: Any, epsilon: str, offset: int) -> Any:
     """epsilon  the attribute; offset  what is added to the weight"""
     def forward(self: Any, *given: Any, **named: Any) -> Any:
         weight = self.weight
-        if named or given[0].dtype != weight.dtype or offset and weight.dtype in _SHORT:
+        if named or given[0].dtype != weight.dtype:
             return own.forward(self, *given, **named)
-        return ops.rms_norm(given[0], weight + offset if offset else weight, getattr(self, epsilon))
+        if not offset:
+            return ops.rms_norm(given[0], weight, getattr(self, epsilon))
+        # Like these models' own code in float32: the sum would be rounded.
+        return ops.rms_norm(given[0].float(), weight.float() + offset, getattr(self, epsilon)).to(weight.dtype)
 
-    def runs(module: Any) -> tuple[tuple[str, ...], str]:
-        if offset and module.weight.dtype in _SHORT:
-            return (), f"{offset} + weight would be rounded to {module.weight.dtype}"
-        return ("rms_norm",), ""
-
-    return _subclass((_norm, own, epsilon, offset), forward, runs)
+    return _subclass((_norm, own, epsilon, offset), forward, lambda module: (("rms_norm",), ""))
 
 
 @functools.lru_cache(maxsize=None)
@@ -226,17 +235,20 @@ def _names_of(function: Any) -> set[str]:
     return set(function.__code__.co_names) | _names_of(getattr(function, "__wrapped__", None))
 
 
-def _with_globals(function: Any, others: Mapping[str, Any]) -> Any:
-    """A copy of a function, and of the functions that it wraps, to which some global names mean something else."""
-    known, closure = function.__globals__, function.__closure__
-    if not others.keys().isdisjoint(function.__code__.co_names):
+def _with_globals(function: Any, others: Mapping[str, Any], renamed: Mapping[str, str] = types.MappingProxyType({})) -> Any:
+    """A copy of a function, and of the functions that it wraps, to which some global names mean something else, and in
+    which some names are others."""
+    known, closure, code = function.__globals__, function.__closure__, function.__code__
+    if not others.keys().isdisjoint(code.co_names):
         known = {**known, **others}
         del known["__name__"]  # by which torch.compile would find the globals of the module
+    if not renamed.keys().isdisjoint(code.co_names):
+        code = code.replace(co_names=tuple([renamed.get(name, name) for name in code.co_names]))
     wrapped = getattr(function, "__wrapped__", None)
-    inner = _with_globals(wrapped, others) if isinstance(wrapped, types.FunctionType) else None
+    inner = _with_globals(wrapped, others, renamed) if isinstance(wrapped, types.FunctionType) else None
     if inner is not None and closure:
         closure = tuple(types.CellType(inner) if cell.cell_contents is wrapped else cell for cell in closure)
-    made = types.FunctionType(function.__code__, known, function.__name__, function.__defaults__, closure)
+    made = types.FunctionType(code, known, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__module__, made.__qualname__, made.__doc__ = function.__module__, function.__qualname__, function.__doc__
     made.__annotations__ = function.__annotations__
@@ -270,19 +282,65 @@ def _is_given(value: Any) -> bool:
 def _attended(own: Any, unknown: tuple[str, ...], module: Any, query: Any, key: Any, value: Any, attention_mask: Any,
               **named: Any) -> Any:
     """sdpa_attention_forward of transformers. Without a mask it is causal, or full, whatever window a layer has."""
-    if (attention_mask is not None or named.get("dropout") or any([_is_given(named.get(name)) for name in unknown])
-            or query.shape[2] != key.shape[2] or query.shape[2] == 1 or query.shape[3] != value.shape[3]):
-        return own(module, query, key, value, attention_mask, **named)
-    is_causal, scale = named.get("is_causal"), named.get("scaling")
+    is_causal, scale, window = named.get("is_causal"), named.get("scaling"), 0
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
+    if isinstance(attention_mask, _Window):
+        window = attention_mask.size if attention_mask.size < key.shape[2] else 0
+    if (attention_mask is not None and not (isinstance(attention_mask, _Window) and is_causal) or named.get("dropout")
+            or any([_is_given(named.get(name)) for name in unknown])
+            or query.shape[2] != key.shape[2] or query.shape[2] == 1 or query.shape[3] != value.shape[3]):
+        if isinstance(attention_mask, _Window):
+            attention_mask = attention_mask.mask()
+        return own(module, query, key, value, attention_mask, **named)
     if scale == query.shape[3] ** -0.5:  # the default, of which there is a backward kernel
         scale = None
     if torch.is_autocast_enabled(query.device.type):
         dtype = torch.get_autocast_dtype(query.device.type)
         query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
-    out = ops.attention(query, key, value, causal=bool(is_causal), scale=scale)
+    out = ops.attention(query, key, value, causal=bool(is_causal), scale=scale, window=window)
     return out.transpose(1, 2).contiguous(), None
+
+
+class _Window:
+    """In the place of a mask: causal attention in which a row sees `size` keys. A layer that needs the mask makes it."""
+
+    def __init__(self, size: int, make: Callable[[], Any]) -> None:
+        self.size, self._make = size, make
+        self._made: Any = None
+
+    def mask(self) -> Any:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def _window_mask(own: Any, full: Any, **named: Any) -> Any:
+    """create_sliding_window_causal_mask of transformers. Whether nothing but the window masks is what `full`, its
+    create_causal_mask, finds out: it then gives no mask."""
+    config, caches = named["config"], [name for name in ("cache", "past_key_values") if named.get(name) is not None]
+    dynamic: Any = getattr(sys.modules.get("transformers.cache_utils"), "DynamicCache", ())
+    if (config._attn_implementation != "sdpa" or not getattr(config, "is_causal", True)
+            or not all([type(named[name]) is dynamic and named[name].get_seq_length() == 0 for name in caches])
+            or full(**named) is not None):
+        return own(**named)
+    # A cache that is empty now is not when a layer makes the mask.
+    return _Window(config.sliding_window, functools.partial(own, **{**named, **dict.fromkeys(caches)}))
+
+
+@functools.lru_cache(maxsize=None)
+def _decoder(own: Any) -> Any:
+    """A class whose forward makes no mask of windows that attention by the op has no need of."""
+    known = inspect.unwrap(own.forward).__globals__
+    others = {_WINDOW_MASK: functools.partial(_window_mask, known[_WINDOW_MASK], known[_MASK])}
+    return _subclass((_decoder, own), _with_globals(own.forward, others), lambda module: ((), ""))
+
+
+def _all_attend_by_op(decoder: Any) -> bool:
+    """Whether all attention of a decoder is such that it knows a _Window."""
+    layers = [one for one in decoder.modules() if _own_class(one) or _INTERFACES in _names_of(type(one).forward)]
+    chosen = [_own_class(one) and type(one) or _choose(one) for one in layers if one is not decoder]
+    return all([isinstance(one, type) for one in chosen])
 
 
 def _turned(q: Any, k: Any, cos: Any, sin: Any) -> tuple[Any, Any]:
@@ -306,10 +364,32 @@ def _rotated(own: Any, q: Any, k: Any, cos: Any, sin: Any, *rest: Any, turn: Any
         return own(q, k, cos, sin, *rest, **named)
     batch, _, seq, width = q.shape
     tokens = [one.transpose(1, 2).reshape(batch * seq, 1, one.shape[1], width) for one in (q, k)]
-    angles = [one[..., :width // 2].float().expand(batch, seq, width // 2).reshape(batch * seq, width // 2).contiguous()
-              for one in (cos, sin)]
-    made = turn(*tokens, *angles)
+    made = turn(*tokens, *_angles_of_tokens(cos, sin, batch))
     return tuple([one.view(batch, seq, one.shape[2], width).transpose(1, 2) for one in made])
+
+
+def _angles_of_tokens(cos: Any, sin: Any, batch: int) -> Any:
+    """Both as the kernel takes them. All layers of a step share them: they are kept at `cos`, with what they are of."""
+    if torch.compiler.is_compiling() or type(cos) is not torch.Tensor or cos.is_inference() or sin.is_inference():
+        return [_of_tokens(one, batch) for one in (cos, sin)]
+    facts = sin, cos._version, sin._version, batch
+    kept = getattr(cos, "_tunectl_angles", None)
+    if kept is None or kept[0] is not sin or kept[1:4] != facts[1:]:
+        kept = cos._tunectl_angles = (*facts, [_of_tokens(one, batch) for one in (cos, sin)])
+    return kept[4]
+
+
+def _of_tokens(one: Any, batch: int) -> Any:
+    seq, half = one.shape[1], one.shape[2] // 2
+    return one[..., :half].float().expand(batch, seq, half).reshape(batch * seq, half).contiguous()
+
+
+class _Logits:
+    """In the place of a model's logits: its last layer and the layer's input. It has no arithmetic, so a model that goes
+    on with its logits raises."""
+
+    def __init__(self, hidden: Any, head: Any) -> None:
+        self.hidden, self.head, self.device = hidden, head, hidden.device
 
 
 def causal_lm_loss(logits: Any, labels: Any, vocab_size: int, num_items_in_batch: Any = None, ignore_index: int = -100,
@@ -318,15 +398,94 @@ def causal_lm_loss(logits: Any, labels: Any, vocab_size: int, num_items_in_batch
     if shift_labels is None:
         shift_labels = F.pad(labels, (0, 1), value=ignore_index)[..., 1:]
     targets = shift_labels.reshape(-1).to(logits.device)
-    logits = logits.view(-1, vocab_size)
+    if isinstance(logits, _Logits) and logits.head.out_features == vocab_size:
+        hidden, head = logits.hidden, logits.head
+        rows = hidden.reshape(-1, hidden.shape[-1])
+        loss = functools.partial(ops.linear_cross_entropy, rows, head.weight, targets, linear_bias=head.bias)
+    else:
+        made = logits.head(logits.hidden) if isinstance(logits, _Logits) else logits
+        loss = functools.partial(ops.cross_entropy, made.view(-1, vocab_size), targets)
     if num_items_in_batch is None:
-        return ops.cross_entropy(logits, targets, ignore_index=ignore_index)
+        return loss(ignore_index=ignore_index)
     if torch.is_tensor(num_items_in_batch):
         num_items_in_batch = num_items_in_batch.to(logits.device)
-    return ops.cross_entropy(logits, targets, ignore_index=ignore_index, reduction="sum") / num_items_in_batch
+    return loss(ignore_index=ignore_index, reduction="sum") / num_items_in_batch
+
+
+def _choose_model(model: Any) -> Any:
+    """The class of a model whose loss needs no logits; None: it keeps its own."""
+    head = model.get_output_embeddings()
+    name = next((name for name, one in model.named_children() if one is head), "")
+    if "forward" in vars(model) or _own_class(model) or name not in _names_of(type(model).forward):
+        return None
+    new = _causal_lm(type(model), name)
+    return new if _gives_its_head_to_its_loss(new, model) else None
+
+
+def _can_skip(head: Any) -> bool:
+    """Whether a last layer is its weight and bias alone: no adapter, hook, quantized or distributed weight."""
+    return (type(head) is torch.nn.Linear and type(head.weight) in (torch.nn.Parameter, torch.Tensor)
+            and not head._forward_hooks and not head._forward_pre_hooks and not head._backward_hooks
+            and not head._backward_pre_hooks and "forward" not in head.__dict__)
+
+
+@functools.lru_cache(maxsize=None)
+def _causal_lm(own: Any, name: str) -> Any:
+    """A class whose forward makes no logits in training with labels. name: of the last layer"""
+    without_logits = _with_globals(own.forward, {}, {name: _HEAD})
+
+    @functools.wraps(own.forward)
+    def forward(self: Any, *given: Any, skip_logits: Optional[bool] = None, **named: Any) -> Any:
+        is_skipped = self.training if skip_logits is None else skip_logits
+        if (not is_skipped or named.get("labels") is None or not _can_skip(getattr(self, name))
+                or self.loss_function is not causal_lm_loss):
+            return own.forward(self, *given, **named)
+        made = without_logits(self, *given, **named)
+        if isinstance(made, tuple):
+            return tuple([one for one in made if not isinstance(one, _Logits)])
+        return type(made)(**{key: one for key, one in made.items() if not isinstance(one, _Logits)})
+
+    def runs(module: Any) -> tuple[tuple[str, ...], str]:
+        can = _can_skip(getattr(module, name)) and module.loss_function is causal_lm_loss
+        return (("linear_cross_entropy",), "") if can else ((), f"{name} is more than a linear layer, or its loss another")
+
+    return _subclass((_causal_lm, own, name), forward, runs,
+                     _tunectl_trial=without_logits, **{_HEAD: lambda self, hidden: _Logits(hidden, getattr(self, name))})
 
 
 # Trials of layers on small arrays.
+
+class _Outputs:
+    """Outputs of a model without its last layer."""
+
+    def __init__(self, hidden: Any) -> None:
+        self.last_hidden_state = hidden
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+    def __getitem__(self, index: int) -> Any:
+        return self.last_hidden_state if index == 0 else None
+
+
+def _gives_its_head_to_its_loss(new: Any, model: Any) -> bool:
+    """Whether the forward of a class that `_causal_lm` made uses the logits for loss and result alone."""
+    seen: list[Any] = []
+    hidden, labels = _ramp(1, 2, 4), torch.zeros(1, 2, dtype=torch.long)
+    other = new.__new__(new)
+    stand_in = {name: lambda *_, **__: _Outputs(hidden) for name in (model.base_model_prefix,)}
+
+    def loss(logits: Any, **_: Any) -> Any:
+        seen.append(logits)
+        return hidden.sum()
+
+    vars(other).update(vars(model), _modules={**vars(model)["_modules"], **stand_in}, _loss_function=loss)
+    try:
+        made = new._tunectl_trial(other, input_ids=labels, labels=labels, return_dict=True)
+        return len(seen) == 1 and isinstance(seen[0], _Logits) and made.logits is seen[0] and torch.equal(seen[0].hidden, hidden)
+    except Exception:  # code that is not known may raise anything
+        return False
+
 
 def _ramp(*shape: int, start: float = -1.0, end: float = 2.0) -> Any:
     count = functools.reduce(lambda a, b: a * b, shape)
