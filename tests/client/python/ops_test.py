@@ -86,6 +86,36 @@ class Ops(KernelTest):
         self.both(self.named(ops.layer_norm, lambda x, w, b: ops.layer_norm(x, w, b, 1e-3)),
                   lambda x, w, b: F.layer_norm(x, (128,), w, b, 1e-3), x, weight, bias)
 
+    def test_rows_of_more_axes_after_their_first_call(self):
+        """They launch in one step, forward and backward, on views of their arrays."""
+        import torch
+        import torch.nn.functional as F
+        from tunectl import ops
+
+        x, weight = torch.randn(2, 24, 128, requires_grad=True), (torch.rand(128) + 0.5).requires_grad_()
+
+        def ours():
+            return ops.rms_norm(x, weight, 1e-5)
+
+        def theirs():
+            return F.rms_norm(x, (128,), weight, 1e-5)
+
+        slope = torch.randn(128, 24, 2).permute(2, 1, 0)  # not in one piece
+        for _ in range(3):
+            made = ours().add_(1).mul_(2)  # autograd lets nobody write to a view that a Function made
+            for results in ((made, theirs().add(1).mul(2)), (ours(), theirs())):
+                for got, want in zip(*[torch.autograd.grad(one, (x, weight), slope, retain_graph=True) for one in results]):
+                    close(got, want, 1e-4)
+            batched = [torch.autograd.grad(one, x, torch.stack((slope, slope * 2)), is_grads_batched=True)[0]
+                       for one in (ours(), theirs())]
+            close(*batched, 1e-4)
+            twice = []
+            for call in (ours, theirs):
+                found = torch.autograd.grad(call().pow(2).sum(), (x, weight), create_graph=True)
+                twice.append(torch.autograd.grad(sum(one.pow(2).sum() for one in found), (x, weight)))
+            for got, want in zip(*twice):
+                torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-2)
+
     def test_other_forms_are_pytorchs_own(self):
         import torch
         import torch.nn.functional as F

@@ -8,7 +8,7 @@ are called as the inputs and outputs of NAME, and the gradient of `y` is called 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays, _strides
@@ -34,11 +34,11 @@ class Backward:
         self.kernel = kernel
         self._forward = forward
         self.places = tuple(places)  # of each of its inputs: which tensor of the call it is
-        self._results = tuple(results)  # of each of its outputs: the input whose gradient it is
+        self.results = tuple(results)  # of each of its outputs: the input whose gradient it is
         # Outputs that it takes no gradient of, such as a norm's statistics.
         taken = {i for what, i in places if what == "gradient"}
         self.not_differentiable = tuple(i for i in range(len(outputs)) if i not in taken)
-        self.gives = frozenset(self._results)
+        self.gives = frozenset(self.results)
         # Inputs whose elements are nothing to the gradients, as those of a function that is linear in them.
         self._reads_outputs = any(what == "output" for what, _ in places)
         read = {i for what, i in places if what == "input"}
@@ -134,7 +134,7 @@ class Backward:
                 made = self.kernel.without_gradient(self.kernel.fitted(arrays, own), own, self._own_scalars(scalars))
                 made = made if isinstance(made, tuple) else (made,)
                 found: list[Any] = [None] * len(inputs)
-                for i, gradient in zip(self._results, made):
+                for i, gradient in zip(self.results, made):
                     found[i] = gradient
                 return tuple(found)
             except LookupError as error:
@@ -147,6 +147,17 @@ class Backward:
                                "inplace operation after the call")
         leaves = [one.detach().requires_grad_(i in self.gives) for i, one in enumerate(inputs)]
         return self._by_fallback(leaves, gradients, dims, scalars, [i in self.gives for i in range(len(inputs))], False)
+
+    def launch_of(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any], dims: Mapping[str, int],
+                  scalars: Mapping[str, float]) -> Optional[Callable[..., Any]]:
+        """The launch that works out gradients of such arrays; None: not all lie in one piece, or calls differ in theirs."""
+        of = {"input": inputs, "output": outputs, "gradient": gradients}
+        arrays = [of[what][i] for what, i in self.places]
+        if (self.kernel.can_be_deterministic() or self._own_scalars(scalars)
+                or not all([one is not None and one.is_contiguous() for one in arrays])):
+            return None
+        plan = self.kernel.plan_of(tuple(arrays), (), self._dims(arrays, dims))
+        return plan.launch if isinstance(plan, Launch) else None
 
     def _was_launched(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> bool:
         """Whether the forward kernel takes views as these are: else its fallback ran, which may leave outputs out."""
@@ -163,8 +174,8 @@ class Backward:
         arrays, signature = [of[what][i] for what, i in self.places], signature_of(self._kernel())
         found: list[Any] = [None] * len(inputs)
         if all(one is not None for one in arrays):
-            shapes = [inputs[i].shape for i in self._results]
-            for i, steps in zip(self._results, _strides.of_outputs(signature, shapes, arrays)):
+            shapes = [inputs[i].shape for i in self.results]
+            for i, steps in zip(self.results, _strides.of_outputs(signature, shapes, arrays)):
                 found[i] = steps
         return found
 

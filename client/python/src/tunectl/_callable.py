@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from . import _arrays, _followed, _scalars, _unrolled, _workload
+from . import _arrays, _followed, _prepared, _scalars, _unrolled, _workload
 from ._kernel import Kernel
 from ._launch import Launch, as_result, check_written
 from ._plan import DETERMINISTIC, FoldedLaunch, Planner, facts_of
@@ -247,10 +247,10 @@ class TunedKernel(Planner):
 
     def _with_gradient(self, *inputs: Any) -> Any:
         """A call of plain tensors, one of which needs a gradient. Only a transform of torch.func may follow it."""
-        function = self._functions.get(_gradient_key(inputs))
-        if function is None or _followed.is_transformed(sys.modules["torch"]):
+        prepared = self._functions.get(_prepared.key_of(_wants_determinism(), inputs))
+        if prepared is None or _followed.is_transformed(sys.modules["torch"]):
             return self._call(inputs, (), self.scalars, {})
-        return function.apply(*inputs, *self.scalars.values())
+        return prepared.function.apply(prepared, *inputs, *self.scalars.values())
 
     def _checked(self, scalars: Mapping[str, Any], dims: Mapping[str, int]) -> Mapping[str, float]:
         if not scalars and not _scalars.needs_any(self.name):
@@ -287,6 +287,7 @@ class TunedKernel(Planner):
         if isinstance(plan, FoldedLaunch):
             results = plan.call(inputs, outputs, scalars or None, dims)
             if results is not False:
+                self._prepare_folded(plan, inputs, outputs, scalars, dims)
                 return results
             why = self._why_not_folded(inputs + outputs)
         elif plan is not None:
@@ -333,12 +334,27 @@ class TunedKernel(Planner):
             return self._fall_back(why, inputs, outputs, scalars, dims)
         from . import _torch_op
 
-        function = _torch_op.differentiable(self, len(inputs), dims, tuple(scalars))
+        function, prepared = _torch_op.differentiable(self, len(inputs), dims, tuple(scalars)), None
         if scalars == self.scalars and not dims:
-            if len(self._functions) >= _FUNCTIONS_MAX:
-                self._functions.clear()
-            self._functions[_gradient_key(inputs)] = function
-        return function.apply(*inputs, *scalars.values())
+            prepared = _prepared.Prepared(function, plan)
+            self._keep_prepared(inputs, prepared)
+        return function.apply(prepared, *inputs, *scalars.values())
+
+    def _keep_prepared(self, inputs: Sequence[Any], prepared: Any) -> None:
+        if len(self._functions) >= _FUNCTIONS_MAX:
+            self._functions.clear()
+        self._functions[_prepared.key_of(_wants_determinism(), inputs)] = prepared
+
+    def _prepare_folded(self, plan: FoldedLaunch, inputs: Sequence[Any], outputs: Sequence[Any],
+                        scalars: Mapping[str, float], dims: Mapping[str, int]) -> None:
+        """Has further calls like this one, which records a gradient, launch in one step."""
+        if outputs or dims or scalars != self.scalars or not self._wants_gradient(inputs) or not all(
+                [one.is_contiguous() for one in inputs]):
+            return
+        views = [one if shape is None else one.view(shape) for one, shape in zip(inputs, plan.shapes)]
+        prepared = self._functions.get(_prepared.key_of(_wants_determinism(), views))
+        if prepared is not None:
+            self._keep_prepared(inputs, prepared.folded(plan))
 
     def _why_no_gradient(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                          dims: Mapping[str, int], scalars: Mapping[str, float]) -> str:
@@ -507,13 +523,6 @@ def _know_form(place: str, dims: tuple[tuple[str, int], ...], scalars: tuple[str
 
 
 _know_form._dynamo_marked_constant = True  # type: ignore[attr-defined]  # by torch.compiler.assume_constant_result
-
-
-def _gradient_key(inputs: Sequence[Any]) -> Any:
-    facts = (_wants_determinism(), *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
-    if all([one.is_contiguous() and not one.is_neg() for one in inputs]):
-        return facts
-    return (*facts, *[(one.stride(), one.is_neg()) for one in inputs])
 
 
 def _outputs_of(out: Any) -> tuple[Any, ...]:

@@ -416,9 +416,10 @@ def _choose_model(model: Any) -> Any:
     """The class of a model whose loss needs no logits; None: it keeps its own."""
     head = model.get_output_embeddings()
     name = next((name for name, one in model.named_children() if one is head), "")
-    if "forward" in vars(model) or _own_class(model) or name not in _names_of(type(model).forward):
+    own: Any = type(model)
+    if "forward" in vars(model) or _own_class(model) or name not in _names_of(own.forward):
         return None
-    new = _causal_lm(type(model), name)
+    new = _causal_lm(own, name)
     return new if _gives_its_head_to_its_loss(new, model) else None
 
 

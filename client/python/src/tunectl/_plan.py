@@ -54,14 +54,14 @@ class FoldedLaunch:
                  of_outputs: Sequence[tuple[int, ...]]) -> None:
         self._kernel, self.folded = kernel, folded
         self._is_strided = [bool(arg.get("strided")) for arg in args]
-        self._inputs = [shape if shape != given else None for given, shape in zip(inputs, folded.inputs)]
+        self.shapes = [shape if shape != given else None for given, shape in zip(inputs, folded.inputs)]
         self._outputs = [shape if shape != given else None for given, shape in zip(outputs, of_outputs)]
 
     def launch(self, *inputs: Any) -> Any:
         return self.call(inputs, (), None, {})
 
     def into(self, *arrays: Any) -> Any:
-        count = len(self._inputs)
+        count = len(self.shapes)
         return self.call(arrays[:count], arrays[count:], None, {})
 
     def call(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
@@ -70,12 +70,15 @@ class FoldedLaunch:
         count = len(inputs)
         given, into = [[one if shape is None else _flattened(one, shape, is_strided)
                         for one, shape, is_strided in zip(*part)]
-                       for part in ((inputs, self._inputs, self._is_strided),
+                       for part in ((inputs, self.shapes, self._is_strided),
                                     (outputs, self._outputs, self._is_strided[count:]))]
         if any(one is None for one in given) or any(one is None for one in into):
             return False
         results = self._kernel.all_outputs(tuple(given), tuple(into), scalars, dims)
-        return as_result(outputs) if outputs else _fold.unfold(results, self.folded.lead, self.folded.outputs)
+        return as_result(outputs) if outputs else self.unfold(results)
+
+    def unfold(self, results: Any, reshaped: Callable[..., Any] = _arrays.reshaped) -> Any:
+        return _fold.unfold(results, self.folded.lead, self.folded.outputs, reshaped)
 
 
 def _flattened(array: Any, shape: tuple[int, ...], is_strided: bool) -> Any:

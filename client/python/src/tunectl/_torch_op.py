@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from . import _arrays, _fold, _followed, _strides, _unrolled
+from . import _arrays, _fold, _followed, _prepared, _strides, _unrolled
 from ._dtypes import dtype_name
 from ._kernel import HOST, Problem
 from ._workload import Signature, signature_of
@@ -272,7 +272,7 @@ def _define(torch: Any, kernel: TunedKernel, signature: Signature, dims: Mapping
             return kernel._run_fallback(inputs, dict(zip(scalars, all_of[count:])), dims)
         if function is None:
             function = _function(torch, kernel, count, scalars, operator, gradient)
-        return function.apply(*all_of)
+        return function.apply(None, *all_of)
 
     operator = _implement(torch, name, run, describe, under_autograd)
     return operator
@@ -330,15 +330,22 @@ def differentiable(kernel: TunedKernel, count: int, dims: Mapping[str, int], sca
 
 def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str], launch: Callable[..., Any],
               by_kernel: Optional[_Gradient]) -> Any:
-    """An autograd.Function around a launch of inputs and values of scalars. by_kernel: None where gradient= is given."""
+    """An autograd.Function around a launch of inputs and values of scalars, which follow a `Prepared` or None.
+
+    by_kernel  None where gradient= is given
+    """
     constant = by_kernel.backward.not_differentiable if by_kernel is not None else ()
     unread = by_kernel.backward.unread if by_kernel is not None else ()
+    is_followed = _unrolled.condition(*_followed.condition(torch))
 
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
-        def forward(context: Any, *all_of: Any) -> Any:
-            results = launch(*all_of)
+        def forward(context: Any, prepared: Optional[_prepared.Prepared], *all_of: Any) -> Any:
+            results = False if prepared is None else prepared.launch(all_of[:count])
+            if results is False:
+                results = launch(*all_of)
             outputs = results if isinstance(results, tuple) else (results,)
+            context.prepared = prepared
             context.scalars = dict(zip(scalars, all_of[count:]))
             context.autocast = torch._C._is_any_autocast_enabled() and _followed.autocast_state(torch, all_of[0].device.type)
             given = list(all_of[:count])
@@ -363,9 +370,18 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
                 saved = by_kernel and by_kernel.read_alone(context, count, gradients)
                 if not saved:
                     raise
+            prepared = context.prepared
+            if prepared is not None and prepared.backward is not None and not torch.is_grad_enabled() and not is_followed():
+                quick = prepared.backward(saved, gradients)
+                if quick is not None:
+                    return quick
             given, made = list(saved[:count]), saved[count:]
             for i, facts in zip(unread, context.unread):
-                given[i] = _stand_in(facts, gradients[i] if i < len(gradients) else None, gradients)
+                given[i] = _prepared.stand_in(facts, gradients[i] if i < len(gradients) else None, gradients)
+            shapes = [one.shape if one is not None else () for one in given]
+            whole = (*saved[:count], *made, *gradients)
+            if prepared is not None:
+                given, made, gradients = prepared.views(given, made, gradients)
             if kernel.gradient is not None:
                 more = {"scalars": context.scalars} if scalars else {}
                 dense = tuple(one.contiguous() if one is not None else None for one in gradients)
@@ -373,19 +389,14 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
             else:
                 assert by_kernel is not None
                 with _under(torch, context.device, context.autocast):
-                    found = by_kernel(given, made, gradients, context.scalars, context.needs_input_grad[:count])
-            return (*found, *[None] * len(scalars))
+                    found = by_kernel(given, made, gradients, context.scalars, context.needs_input_grad[1:count + 1])
+                if prepared is not None and prepared.backward is None and not torch.is_grad_enabled() and not is_followed():
+                    prepared.backward = by_kernel.prepared(given, made, gradients, context.scalars, whole, shapes)
+            if prepared is not None and prepared.is_folded:
+                found = _prepared.viewed(found, shapes)
+            return (None, *found, *[None] * len(scalars))
 
     return Differentiable
-
-
-def _stand_in(facts: Any, gradient: Optional[Any], gradients: Sequence[Any]) -> Any:
-    """In the place of an input whose elements no gradient depends on, which is not saved: any array of its shape and
-    dtype, best one that is there, such as the gradient of the output that is shaped alike."""
-    shape, dtype = facts
-    if gradient is not None and gradient.shape == shape and gradient.dtype == dtype:
-        return gradient.detach()
-    return next(one for one in gradients if one is not None).new_zeros((), dtype=dtype).expand(shape)
 
 
 def _under(torch: Any, device: str, autocast: Any) -> Any:
@@ -441,6 +452,41 @@ class _Gradient:
                      for what, i in places if what == "output")
         is_missing = any(gradients[i] is None for what, i in places if what == "gradient")
         return [] if is_old or is_missing else saved
+
+    def prepared(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float], whole: Sequence[Any],
+                 shapes: Sequence[Any]) -> Optional[Callable[..., Any]]:
+        """A function of saved tensors and gradients like these that gives the results of `backward`, or None if they do
+        not lie so. None: there is no one launch for them.
+
+        whole   inputs, outputs and gradients as they are saved and given, of which the others are views
+        shapes  of the inputs' gradients
+        """
+        launch = self.backward.launch_of(given, made, gradients, self._dims, values)
+        if launch is None:
+            return None
+        start = {"input": 0, "output": self._inputs, "gradient": self._inputs + self._outputs}
+        views, places = (*given, *made, *gradients), [start[what] + i for what, i in self.backward.places]
+        reads = [(i, None if views[i].shape == whole[i].shape else views[i].shape) for i in places]
+        results = [(1 + i, shapes[i]) for i in self.backward.results]
+        blank = [None] * (1 + self._inputs + len(self._scalars))
+
+        def quick(saved: Sequence[Any], gradients: Sequence[Any]) -> Optional[tuple[Any, ...]]:
+            every = (*saved, *gradients)
+            arrays = []
+            for i, shape in reads:
+                one = every[i]
+                if one is None:
+                    return None
+                arrays.append(one if shape is None else one.reshape(shape))
+            found = launch(*arrays)
+            if found is False:
+                return None
+            made = blank.copy()
+            for (i, shape), one in zip(results, found if isinstance(found, tuple) else (found,)):
+                made[i] = one if one.shape == shape else one.view(shape)
+            return tuple(made)
+
+        return quick
 
     def _work_out(self, given: Any, made: Any, gradients: Any, values: Mapping[str, float]) -> tuple[Any, ...]:
         with self._torch.no_grad():

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that record gradients, once more: what the first call of a kind found out, so that further ones only launch.
+
+A kind is the shapes, dtypes, devices, strides and needs of the inputs (`key_of`). The first call plans its launch, and
+the first backward pass its own; both are kept in a `Prepared`, which the autograd.Function of `_torch_op` gets.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from ._launch import Launch
+    from ._plan import FoldedLaunch
+
+
+def key_of(is_deterministic: bool, inputs: Sequence[Any]) -> Any:
+    """The kind of a call. is_deterministic: torch wants the same bits each time"""
+    facts = (is_deterministic, *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
+    if all([one.is_contiguous() and not one.is_neg() for one in inputs]):
+        return facts
+    return (*facts, *[(one.stride(), one.is_neg()) for one in inputs])
+
+
+class Prepared:
+    """The launches of one kind of call.
+
+    function  the autograd.Function
+    backward  of saved tensors and gradients: the results of its backward pass, or None if these do not lie so; None: no
+              backward pass has been prepared yet
+    """
+
+    def __init__(self, function: Any, plan: Launch, folded: Optional[FoldedLaunch] = None) -> None:
+        """folded  of arrays with more axes, of which the plan's launch takes views"""
+        self.function, self.backward = function, None
+        self._plan, self._folded = plan, folded
+        self.is_folded = folded is not None
+
+    def launch(self, inputs: Sequence[Any]) -> Any:
+        """False: the inputs do not lie as the kernel needs them."""
+        if self._folded is None:
+            return self._plan.launch(*inputs)
+        results = self._plan.launch(*viewed(inputs, self._folded.shapes))
+        return False if results is False else self._folded.unfold(results, _unfolded)
+
+    def folded(self, folded: FoldedLaunch) -> Prepared:
+        """The same of arrays with more axes."""
+        return Prepared(self.function, self._plan, folded)
+
+    def views(self, given: Sequence[Any], made: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """Inputs, outputs and their gradients with the axes of the launch."""
+        if self._folded is None:
+            return given, made, gradients
+        shapes = [shape for shape, _ in self._plan.outputs]
+        return viewed(given, self._folded.shapes), viewed(made, shapes), viewed(gradients, shapes)
+
+
+def _unfolded(made: Any, shape: Sequence[int]) -> Any:
+    """A new array with other axes. To autograd it is no view, since it forbids writing to those that a Function makes."""
+    return made.view(shape).data
+
+
+def viewed(arrays: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
+    return [one if one is None or shape is None or one.shape == shape else one.reshape(shape)
+            for one, shape in zip(arrays, shapes)]
+
+
+def stand_in(facts: Any, gradient: Optional[Any], gradients: Sequence[Any]) -> Any:
+    """In the place of an input whose elements no gradient depends on, which is not saved: any array of its shape and
+    dtype, best one that is there, such as the gradient of the output that is shaped alike."""
+    shape, dtype = facts
+    if gradient is not None and gradient.shape == shape and gradient.dtype == dtype:
+        return gradient.detach()
+    return next(one for one in gradients if one is not None).new_zeros((), dtype=dtype).expand(shape)
