@@ -33,7 +33,7 @@ SMALL_ATTENTION = {"batch": 1, "heads": 4, "kv_heads": 4, "seq": 128, "head_dim"
 
 def bare_launch(kernel):
     """The driver's call alone, as the kernel's last call left its arguments."""
-    program = next(iter(kernel._programs.values()))
+    program = next(iter(kernel._programs.values())).for_torch()
     (_, place, function, arguments, _), = program._local.calls.launches
     launch = program._launch_kernel
     return lambda: launch(place, function, arguments, None)
@@ -70,22 +70,25 @@ def host_times(torch, tunectl, rounds):
     return timed(torch, forms, rounds)
 
 
-def ops_times(torch, ops, rounds):
+def ops_times(torch, tunectl, rounds):
     """Of tunectl.ops on problems too small to hold the host up."""
+    ops, functional = tunectl.ops, torch.nn.functional
     x, weight = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in ((64, 1024), (1024,)))
     q, k, v = inputs_of(torch, "attention", SMALL_ATTENTION)
+    cases = {
+        "rms_norm": (tunectl.kernel("rmsnorm", fallback=None, residual=0), {"x": x, "weight": weight},
+                     lambda: ops.rms_norm(x, weight), lambda: functional.rms_norm(x, (1024,), weight, 1e-6)),
+        "attention": (tunectl.kernel("attention", fallback=None, causal=1), {"q": q, "k": k, "v": v},
+                      lambda: ops.attention(q, k, v, causal=True),
+                      lambda: functional.scaled_dot_product_attention(q, k, v, is_causal=True))}
     made = {}
-    for name, own, kernel, call, peer in (
-            ("rms_norm", ops.rms_norm, ops._rms_norm(1e-6), lambda: ops.rms_norm(x, weight),
-             lambda: torch.nn.functional.rms_norm(x, (1024,), weight, 1e-6)),
-            ("attention", ops.attention, ops._attention(True, None, 0, 0.0, False), lambda: ops.attention(q, k, v, causal=True),
-             lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))):
+    for name, (kernel, arrays, call, peer) in cases.items():
+        kernel(**arrays)
         torch.testing.assert_close(call(), peer(), atol=2e-2, rtol=2e-2)
-        if ops.why(own):
-            raise RuntimeError(f"nothing tuned is launched: {ops.why(own)}")
-        forms = {"bare cuLaunchKernelEx": bare_launch(kernel), "operator": call, "torch": peer,
-                 "triton": triton_launch(x, torch.empty_like(x))}
-        made[name] = timed(torch, forms, rounds)
+        if notes := ops.why(getattr(ops, name)):
+            raise RuntimeError(f"nothing tuned is launched: {notes}")
+        made[name] = timed(torch, {"bare cuLaunchKernelEx": bare_launch(kernel), "operator": call, "torch": peer,
+                                   "triton": triton_launch(x, torch.empty_like(x))}, rounds)
     return made
 
 
@@ -190,7 +193,7 @@ def main():
         service.text("snapshot", "pin")
         tunectl.open()
         report.measure("host", lambda: host_times(torch, tunectl, arguments.rounds))
-        report.measure("ops", lambda: ops_times(torch, tunectl.ops, arguments.rounds))
+        report.measure("ops", lambda: ops_times(torch, tunectl, arguments.rounds))
         for index, dims in enumerate(LAYOUTS):
             report.measure(f"layouts.{index}", lambda: layout_times(torch, tunectl.ops, dims,  # noqa: B023
                                                                     arguments.rounds))

@@ -25,13 +25,14 @@ import multiprocessing.connection
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import traceback
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "client" / "python" / "src"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+ROOT = harness.ROOT
 
 VARIANTS = ("sdpa", "liger", "compile", "kernel", "tunectl", "tunectl+compile")
 
@@ -213,11 +214,10 @@ class Variant:
 
 def tune(folder: pathlib.Path, sizes: Sizes, budget: str, out: pathlib.Path) -> None:
     """Leaves a snapshot with the binaries beside it."""
-    for kernel, dims in sizes.kernels():
-        spelled = [word for name, value in dims.items() for word in (f"--{name}", str(value))]
-        subprocess.run([folder / "tunectl", "sweep", kernel, *spelled, "--dtype", "bf16", "--budget", budget], check=True,
-                       stdout=sys.stderr)
-    subprocess.run([folder / "tunectl", "snapshot", "export", out, "--artifacts"], check=True, stdout=sys.stderr)
+    with harness.Service(folder) as service:
+        for kernel, dims in sizes.kernels():
+            service.sweep(kernel, dims, "--dtype", "bf16", "--budget", budget)
+        service.text("snapshot", "export", out, "--artifacts")
 
 
 def ratios(times: dict[str, list[float]], over: str) -> dict[str, dict[str, float]]:
