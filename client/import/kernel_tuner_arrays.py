@@ -53,6 +53,8 @@ def result_type(left, right):
     floats = [each for each in (left, right) if isinstance(each, Num) and isinstance(each.value, float)]
     if any(each not in RANKS for each in types):
         return ""
+    if any(isinstance(each, Num) and isinstance(each.value, complex) for each in (left, right)):
+        return "complex64" if set(types) <= {"f32", "f16"} else "complex128"
     widest = max(types, key=RANKS.get)
     if floats and widest[0] in "iub":
         return "f64"

@@ -408,7 +408,8 @@ def array_call(name, positional, by_name):
             return None
         fills = {"zeros_like": Fill("CONSTANT"), "ones_like": Fill("CONSTANT", 1),
                  "full_like": Fill("CONSTANT", value)}
-        return Array(dtype or first.dtype, list(first.shape), fills.get(name, Fill("CONSTANT")))
+        extents = as_shape(by_name["shape"]) if "shape" in by_name else list(first.shape)
+        return Array(dtype or first.dtype, extents, fills.get(name, Fill("CONSTANT"))) if extents else None
     name = PINNED.get(name, name)
     simple = {"zeros": Fill("CONSTANT"), "empty": Fill("CONSTANT"), "ones": Fill("CONSTANT", 1),
               "random": Fill("UNIFORM", 0, 1), "random_sample": Fill("UNIFORM", 0, 1),
@@ -421,7 +422,8 @@ def array_call(name, positional, by_name):
     if name == "arange" and shape and len(positional) == 1:
         return Array(dtype or "i64", shape, Fill("IOTA"))
     if name == "full" and shape and len(positional) > 1 and isinstance(plain(positional[1]), (int, float)):
-        return Array(dtype or dtype_of_plain(plain(positional[1])), shape, Fill("CONSTANT", plain(positional[1])))
+        own = positional[1].dtype if isinstance(positional[1], Scalar) else dtype_of_plain(plain(positional[1]))
+        return Array(dtype or own, shape, Fill("CONSTANT", plain(positional[1])))
     if name in ("normal", "uniform", "randint", "integers"):
         return drawn_array(name, positional, by_name, dtype)
     if name in ("array", "asarray", "ascontiguousarray") and isinstance(first, Array):

@@ -261,12 +261,15 @@ class Configs:
         given, line = item.attributes["(given)"].items, plain(item.attributes["(line)"])
         if "?" in given:
             self.left.append(f"configs (line {line}): '{given['?'].why}' was not understood")
+        for name, value in given.items():
+            if name not in POSITIONS and name != "?" and not (isinstance(value, Num) and value.value is None):
+                self.left.append(f"configs (line {line}): {name} is no argument of a config that the service has: do without it")
         kwargs = item.attributes["kwargs"]
         if not isinstance(kwargs, Map):
             self.left.append(f"configs (line {line}): {getattr(kwargs, 'why', 'its names')} was not understood")
             return
         values = dict(kwargs.items)
-        values.update((name, item.attributes[name]) for name in OPTIONS if name in given)
+        values.update((name, item.attributes[name]) for name in OPTIONS if name in item.attributes)  # also those set later
         config = {**DEFAULTS}
         for name, value in values.items():
             known = plain(value)

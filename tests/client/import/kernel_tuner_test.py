@@ -502,6 +502,18 @@ class WhatIsNotRead(kit.Import):
         self.assertRegex(answer.left, "^arg x: line 7 sets parts of it; write its fill")
         self.assertNotIn("CONSTANT", answer.spec)
 
+    def test_makers_give_the_type_and_the_shape_that_they_are_given(self):
+        for maker, form in (("np.zeros_like(x, shape=(4, n))", '"f32" shape: "4" shape: "n"'),
+                            ("np.full_like(x, 2, shape=n // 2)", '"f32" shape: "n // 2"'),
+                            ("np.full(n, np.float32(1))", '"f32" shape: "n"'), ("np.full(n, 1)", '"i64" shape: "n"')):
+            answer = self.read(HEAD + f"args[0] = {maker}\n" + CALL + ")\n")
+            self.assertEqual(answer.left, "", maker)
+            self.assertIn(f'"y" buffer {{ dtype: {form} role', answer.spec, maker)
+        self.left(HEAD + "args[0] = np.zeros_like(x, shape=look())\n" + CALL + ")\n", "arg y: .* was not understood")
+        for complex_ in ("x + 1j", "2j * x"):
+            self.left(HEAD + f"args[0] = {complex_}\n" + CALL + ")\n", "arg y: complex64 is no type of a spec")
+        self.left(HEAD + "args[0] = np.zeros(n) * 1j\n" + CALL + ")\n", "arg y: complex128 is no type of a spec")
+
     def test_no_file_is_refused_for_one_part(self):
         self.left(HEAD + CALL + ', lang="OpenCL")\n', "source: lang='OPENCL': only CUDA kernels")
         self.left(HEAD + CALL + ", texmem_args={'t': x})\n", "texmem_args")

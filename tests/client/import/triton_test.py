@@ -280,6 +280,20 @@ class Configs(kit.Import):
             self.assertIn('name: "BLOCK" values: "[64, 128]"', answer.spec)
             self.assertIn('name: "num_warps" values: "[2]"', answer.spec)
 
+    def test_options_that_are_set_after_a_config_was_made_count(self):
+        before = 'CONFIGS = [triton.Config({"BLOCK": b}) for b in (64, 128)]\n'
+        for change, param in (("for c in CONFIGS: c.num_warps = 8", 'name: "num_warps" values: "[8]"'),
+                              ("CONFIGS[0].num_stages = 1", 'name: "num_stages" values: "[1, 3]"'),
+                              ("CONFIGS[1].num_ctas = 2", 'name: "num_ctas" values: "[1, 2]"'),
+                              ("for c in CONFIGS: c.maxnreg = 64", 'name: "maxnreg" values: "[64]"')):
+            answer = self.configs(before + change + "\n", "CONFIGS")
+            self.assertEqual(answer.left, "", change)
+            self.assertIn(param, answer.spec)
+        for option in ("ir_override='a.ttir'", "num_consumer_groups=2"):
+            answer = self.configs("", f'[triton.Config({{"BLOCK": 64}}, {option})]')
+            self.assertRegex(answer.left, rf"^configs \(line 5\): {option.split('=')[0]} is no argument of a config")
+        self.assertEqual(self.configs("", '[triton.Config({"BLOCK": 64}, ir_override=None)]').left, "")
+
     def test_other_modules_are_read_where_they_are_there_and_named_where_not(self):
         made = '[triton.Config({"BLOCK": 64}, num_warps=w) for w in WARPS]'
         answer = self.configs("from mylib.utils import WARPS\n", made, files={"mylib/utils.py": "WARPS = [2, 8]\n"})
