@@ -57,6 +57,7 @@ class Names(unittest.TestCase):
 
     def test_names_are_arrays_scalars_and_dims(self):
         self.assertEqual(norm().sort({"weight": W, "epsilon": 1e-5, "deep": 1}), ({"weight": W}, {"epsilon": 1e-5}, {"deep": 1}))
+        self.assertEqual(norm().sort({"epsilon": 1}), ({}, {"epsilon": 1}, {}))
         self.assertEqual(norm().sort({"residual": R}), ({"residual": R}, {}, {"residual": 1}))
         self.assertEqual(norm().sort({"residual": 0}), ({}, {}, {"residual": 0}))
         self.assertEqual(norm().sort({"residual": None}), ({"residual": None}, {}, {}))
@@ -140,6 +141,9 @@ class Calls(KernelTest):
             self.close(kernel(x, None, self.w), want)
             self.close(kernel(weight=self.w, x=x), want)
             self.close(kernel(x, weight=self.w, epsilon=3.0), self.norm(x, None, self.w, 3.0))
+            self.close(kernel(x, self.w, epsilon=3), self.norm(x, None, self.w, 3.0))
+            with self.assertRaisesRegex(TypeError, "epsilon is given twice, by name and in scalars="):
+                kernel(x, self.w, epsilon=3.0, scalars={"epsilon": 2.0})
             self.close(kernel(x, weight=self.w, residual=r), self.norm(x, r, self.w, 1e-2))
             self.close(kernel(x, r, self.w, residual=1), self.norm(x, r, self.w, 1e-2))
             with self.assertRaisesRegex(ValueError, "residual is given, and is read only if residual == 1"):
@@ -155,8 +159,21 @@ class Calls(KernelTest):
         rstd, y = both(self.x, weight=self.w)
         self.assertEqual((rstd.shape, y.shape), ((48,), (48, 128)))
         self.assertEqual(both.notes, ())
+        for name, results in (("sum", (1, 2, 3)), (("y", "rstd"), (1,))):
+            partly = tunectl.kernel("rmsnorm", fallback=lambda x, residual, w, r=results: r, returns=name)
+            with self.assertRaisesRegex(ValueError, rf"the fallback gives {len(results)} results, and returns= names"):
+                partly(self.x[:40], weight=self.w)
         with self.assertRaisesRegex(ValueError, "rmsnorm has no output 'z'; its outputs are y, sum, rstd"):
             tunectl.kernel("rmsnorm", fallback=None, returns="z")(self.x, weight=self.w)
+
+    def test_a_scalar_that_calls_must_give_may_be_an_integer(self):
+        import numpy
+
+        kernel = tunectl.kernel("gemm", fallback=lambda a, b, alpha: alpha * a @ b.T, transpose_a=0, transpose_b=1)
+        a = numpy.ones((32, 64), "f4")
+        self.assertEqual(kernel(a, a, alpha=2)[0, 0], 128)
+        with self.assertRaisesRegex(ValueError, "leaves out alpha"):
+            kernel(a, a)
 
     def test_without_a_snapshot_of_it(self):
         unknown = tunectl.kernel("no_such_kernel", fallback=lambda x, w, scale: (x, w, scale), returns="y")

@@ -121,6 +121,14 @@ class LaunchTest(TritonTest):
                     self.assertIn('reference { source: "k000.ttir" language: TTIR entry: "kernel" launch { grid: ["8"] }',
                                   self.sent[0].spec)
 
+    def test_a_launch_that_names_what_configs_set_is_told(self):
+        self.service()
+        tuned = self.tuned()
+        for name in "BLOCK", "num_warps":
+            with self.assertRaisesRegex(ValueError, f"is launched with {name}, which its configs set, too"):
+                tuned[grid](*self.arguments(), **{name: 2})
+        self.assertEqual(self.launched, [])
+
     def test_a_record_that_cannot_run_gives_way_to_the_first_that_does(self):
         self.put(self.record_of(scale, Table(CONFIGS).params_of(CONFIGS[6])))
         tuned = self.tuned(fails=lambda kwargs: ERRORS[0] if kwargs["BLOCK"] != 256 else None)

@@ -124,15 +124,26 @@ class TunedKernel(Planner):
             if quick is not None:
                 return quick(*whole, *outputs)  # type: ignore[misc]  # there is one where there is a function for it
         dims = named
-        if named and not all([type(value) is int for value in named.values()]):
+        if named and not self._are_dims(named):
             kernel = self._kernel()
             if kernel is None or not kernel.args:
                 return self._call_unknown(inputs, outputs, scalars, named)
             arrays, more, dims = self._inputs(kernel).sort(named)
+            twice = [name for name in more if scalars and name in scalars]
+            if twice:
+                raise TypeError(f"{self.name}: {', '.join(twice)} is given twice, by name and in scalars=")
             scalars = {**(scalars or {}), **more}
             if arrays:
                 inputs = self._whole(kernel, inputs, arrays, dims)
         return self._call(inputs, outputs, {**self.scalars, **(scalars or {})}, dims)
+
+    def _are_dims(self, named: Mapping[str, Any]) -> bool:
+        """Whether all that a call names are dims: integers, which none of the kernel's scalars is."""
+        if not all([type(value) is int for value in named.values()]):
+            return False
+        kernel = self._kernel()
+        known = self._inputs(kernel).scalars if kernel is not None and kernel.args else _scalars.measured(self.name)
+        return known.isdisjoint(named)
 
     def _selected(self, results: Any) -> Any:
         """The outputs that the caller names."""
@@ -144,7 +155,8 @@ class TunedKernel(Planner):
                       named: Mapping[str, Any]) -> Any:
         """A call with names where no snapshot has the kernel: its fallback's, which gets inputs and scalars by name."""
         arrays = {name: one for name, one in named.items() if hasattr(one, "shape")}
-        numbers = {name: one for name, one in named.items() if isinstance(one, float)}
+        floats = _scalars.measured(self.name)
+        numbers = {name: one for name, one in named.items() if isinstance(one, float) or name in floats}
         self._note(self._why_unknown())
         if self.fallback is None:
             raise LookupError(f"{self.name} has nothing to launch and no fallback=: {self._why_unknown()}")
@@ -182,11 +194,12 @@ class TunedKernel(Planner):
                   named: Mapping[str, Any]) -> Any:
         """What torch.compile follows. It holds the form of a call as a constant of its graph."""
         given = {**self.scalars, **(scalars or {})}
+        floats = _scalars.measured(self.name)
         dims, arrays = [], []
         for name, value in named.items():
             if isinstance(value, _tensor):
                 arrays.append((name, value))
-            elif isinstance(value, float):
+            elif isinstance(value, float) or name in floats:
                 given[name] = value
             else:
                 dims.append((name, operator.index(value)))
@@ -577,7 +590,8 @@ def _check_results(name: str, results: Any, wanted: Sequence[tuple[tuple[int, ..
     """The fallback's results, as a launch returns its own. ValueError: they have another number, shape or dtype."""
     made = results if isinstance(results, (tuple, list)) else (results,)
     if len(made) != len(wanted):
-        raise ValueError(f"{name} has {len(wanted)} outputs, and the fallback gives {len(made)}")
+        raise ValueError(f"{name} has {len(wanted)} outputs, and the fallback gives {len(made)}: return None for one that it "
+                         "does not compute, or name those that it gives in returns=")
     torch: Any = sys.modules.get("torch")
     is_cast = torch is not None and torch._C._is_any_autocast_enabled()
     for i, (one, (shape, dtype)) in enumerate(zip(made, wanted)):

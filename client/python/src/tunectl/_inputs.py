@@ -35,6 +35,7 @@ class Inputs:
         self._signature: Signature = signature_of(kernel)
         self.names = [arg["name"] for arg in self._signature.inputs]
         self.outputs = [arg["name"] for arg in self._signature.outputs]
+        self.scalars = frozenset(names_of(kernel) or ()) - frozenset(kernel.dims)
         self._conditional = [(i, arg) for i, arg in enumerate(self._signature.inputs) if arg.get("used_if")]
         self._of_problem = [i for i, arg in enumerate(self._signature.inputs) if arg["dtype"] == "dtype"]
         self._unused: dict[Any, frozenset[int]] = {}
@@ -45,7 +46,6 @@ class Inputs:
     def sort(self, named: Mapping[str, Any]) -> Named:
         """TypeError: the kernel has nothing of a name."""
         kinds: tuple[dict[str, Any], ...] = ({}, {}, {})
-        scalars = names_of(self._kernel) or ()
         for name, value in named.items():
             is_array = len(getattr(value, "shape", ())) > 0  # a number of NumPy's has a shape without axes
             if is_array and name not in self.names:
@@ -54,7 +54,7 @@ class Inputs:
                 kinds[0][name] = value
                 if name in self._kernel.optional and value is not None:
                     kinds[2][name] = 1  # a mode that is called as what it reads
-            elif name in scalars and name not in self._kernel.dims:
+            elif name in self.scalars:
                 kinds[1][name] = value
             else:
                 kinds[2][name] = value
@@ -183,12 +183,19 @@ class Inputs:
             if returns is None:
                 return results
             made = results if isinstance(results, (tuple, list)) else (results,)
+            check_returned(self._kernel.name, len(made), len(returns))
             whole: list[Any] = [None] * outputs
             for at, one in zip(returns, made):
                 whole[at] = one
             return whole[0] if outputs == 1 else tuple(whole)
 
         return adapted
+
+
+def check_returned(name: str, count: int, wanted: int) -> None:
+    """ValueError: the fallback gives more or fewer results than `returns` names."""
+    if count != wanted:
+        raise ValueError(f"{name}: the fallback gives {count} results, and returns= names {wanted}: it is to return these alone")
 
 
 def _form_of(given: Sequence[Any]) -> Any:

@@ -171,7 +171,7 @@ class Planner:
 
     def _tell_scalars(self, program: Any, scalars: Sequence[str], modes: Mapping[str, int]) -> None:
         """Once: which floats of a launch are the spec's, since the call leaves them out."""
-        unread = _scalars.unread(self.name, modes)
+        unread = {*_scalars.unread(self.name, modes), *_scalars.measured(self.name)}  # calls give the latter
         left = {name: value for name, value in program.scalars().items() if name not in scalars and name not in unread}
         if self._told or not left or self.fallback is None:
             return
@@ -179,7 +179,7 @@ class Planner:
         import logging
 
         logging.getLogger("tunectl").warning(
-            "%s launches with the spec's %s, which calls leave out: give scalars={...} if others are meant", self.name,
+            "%s launches with the spec's %s where a call leaves it out: give scalars={...} if others are meant", self.name,
             ", ".join(f"{name}={value:.6g}" for name, value in left.items()))
 
     def plan_of(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], dims: Mapping[str, int]) -> Any:

@@ -26,6 +26,11 @@ def unknown_to(backward: Kernel, forward: str, scalars: Iterable[str]) -> list[s
     return [name for name in scalars if name not in known]
 
 
+def measured(name: str) -> set[str]:
+    """Scalars of a kernel whose values in its spec are those of a measurement, which calls give instead."""
+    return {*_NEEDED.get(name, ()), *[one for names in _NEEDED_BY_MODE.get(name, {}).values() for one in names]}
+
+
 def needs_any(name: str) -> bool:
     """Whether a call of the kernel must give scalars."""
     return name in _NEEDED or name in _NEEDED_BY_MODE

@@ -199,11 +199,16 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     def _launch_one_of(self, configs: Sequence[Any], args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         """(The first config that runs, what its launch returns). Where none does, what the first one raises, as
-        Triton's autotuner does."""
+        Triton's autotuner does. ValueError: the launch names what configs set."""
         failures = []
         for config in configs:
+            options = config.all_kwargs()
+            twice = sorted(kwargs.keys() & options.keys())
+            if twice:
+                raise ValueError(f"{self.base_fn.__name__} is launched with {', '.join(twice)}, which its configs set, too: "
+                                 "leave it out of the launch or of the configs")
             try:
-                return config, self._runner(config)(*args, **kwargs, **config.all_kwargs())
+                return config, self._runner(config)(*args, **kwargs, **options)
             except CANNOT_RUN as error:
                 _log.info("%s with %s cannot run here: %s", self.base_fn.__name__, config, error)
                 failures.append(error)
