@@ -68,10 +68,14 @@ std::vector<std::string> Cells(absl::string_view line) {
   return cells;
 }
 
+constexpr size_t kLongCell = 60;  // characters of a text, such as an error, that is to wrap
+
 std::string TableRow(absl::string_view line, absl::string_view tag) {
   std::string row = "<tr>";
   for (const std::string& cell : Cells(line)) {
-    absl::StrAppend(&row, "<", tag, ">", Inline(cell), "</", tag, ">");
+    const bool is_long = cell.size() > kLongCell && tag == "td";
+    absl::StrAppend(&row, "<", tag, is_long ? " class=\"long\">" : ">", Inline(cell), "</", tag,
+                    ">");
   }
   return row + "</tr>\n";
 }

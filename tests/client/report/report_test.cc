@@ -226,6 +226,13 @@ TEST(HtmlOfMarkdown, KeepsStructureAndEscapesText) {
                          "<p class=\"note\">&lt;b&gt;a note</p>\n"));
 }
 
+TEST(HtmlOfMarkdown, LongTextsOfATableWrap) {
+  const std::string text(80, 'x');
+  EXPECT_THAT(HtmlOfMarkdown(MarkdownTable({text, "y"}, {{"short", text}}), {}),
+              AllOf(HasSubstr(absl::StrCat("<th>", text)), HasSubstr("<td>short</td>"),
+                    HasSubstr(absl::StrCat("<td class=\"long\">", text))));
+}
+
 TEST(HtmlPage, IsOneFileThatNothingInItsDataCanBreak) {
   for (const std::string& page : {HtmlPage(SketchReport(2)), HtmlPage(SketchSweepReport()),
                                   HtmlPage(SketchComparison()), HtmlPage(SketchFusions())}) {
