@@ -438,22 +438,23 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
   const auto found = FindKernel(*state.known.kernels, query);
   if (found == state.known.kernels->end()) {
     std::vector<std::string> names;
-    std::vector<std::string> of_submitters;  // who brought one of that name
+    std::vector<std::string> brought;  // by submitters, under that name
     for (const auto& [name, kernel] : *state.known.kernels) {
       names.push_back(name);
-      if (absl::EndsWith(name, "/" + query.kernel_name)) of_submitters.push_back(name);
+      if (absl::EndsWith(name, "/" + query.kernel_name)) brought.push_back(name);
     }
+    const std::string of_submitters =
+        brought.empty() ? "" : absl::StrCat("did you mean ", absl::StrJoin(brought, " or "), "? ");
+    const std::string near = brought.empty() ? DidYouMean(query.kernel_name, names) : "";
     v1::ErrorDetail detail;
     detail.set_reason(v1::ERROR_REASON_NO_SUCH_KERNEL);
     detail.set_kernel(query.kernel_name);
     return WithDetail(
         absl::NotFoundError(absl::StrCat(
-            "no kernel '", query.kernel_name, "'; ",
-            of_submitters.empty()
-                ? ""
-                : absl::StrCat("did you mean ", absl::StrJoin(of_submitters, " or "), "? "),
-            "there is: ", absl::StrJoin(names, ", "),
-            of_submitters.empty() ? DidYouMean(query.kernel_name, names) : "")),
+            "no kernel '", query.kernel_name, "'",
+            near.empty()
+                ? absl::StrCat("; ", of_submitters, "there is: ", absl::StrJoin(names, ", "))
+                : near)),
         detail);
   }
   const Kernel& kernel = *found->second;

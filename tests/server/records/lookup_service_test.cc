@@ -138,7 +138,10 @@ TEST_F(LookupServiceTest, AMissIsTunedInTheBackgroundOnceHoweverManyMissIt) {
   EXPECT_NE(record().note().find("not queued: this host has no NVIDIA H200"), std::string::npos)
       << record().note();
   question.set_kernel_name("no_such");
-  EXPECT_NE(record().note().find("no kernel 'no_such'"), std::string::npos);
+  EXPECT_NE(record().note().find("no kernel 'no_such'; there is: "), std::string::npos);
+  question.set_kernel_name("ad");
+  EXPECT_NE(record().note().find("no kernel 'ad'; did you mean 'add'?"), std::string::npos)
+      << record().note();
 }
 
 TEST_F(LookupServiceTest, AMissThatLeftNoRecordIsTriedAgainAfterAPause) {
