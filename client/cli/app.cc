@@ -87,7 +87,7 @@ Command TunectlCommand(const CLI::App& app, Session& session) {
                     StrategyCommand(session), ReportCommand(session),   BenchCommand(session),
                     CompareCommand(session),  GateCommand(session),     BaselineCommand(session),
                     HistoryCommand(session),  SnapshotCommand(session), ServerCommand(session),
-                    TokenCommand(session),    HelpCommand(app)}};
+                    RunCommand(session),      TokenCommand(session),    HelpCommand(app)}};
 }
 
 // The parser of the commands, and what it was made of.
@@ -168,9 +168,15 @@ bool PrintSuggestion(const std::string& suggestion) {
 
 int Parse(Program& program, Session& session, std::vector<std::string> arguments) {
   CLI::App& app = program.app;
+  const Named named = CommandIn(program, arguments);
+  if (named.command->program) {
+    const auto end = std::find(arguments.begin(), arguments.end(), "--");
+    if (end != arguments.end()) session.program.assign(end + 1, arguments.end());
+    arguments.erase(end, arguments.end());
+  }
   const std::vector<std::string> given = arguments;
   session.json = std::find(given.begin(), given.end(), "--json") != given.end();
-  if (const Named named = CommandIn(program, arguments); named.command->dims) {
+  if (named.command->dims) {
     if (named.command->name == "bench") {
       const auto of_benchmark = std::stable_partition(
           arguments.begin(), arguments.end(),

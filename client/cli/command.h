@@ -93,6 +93,8 @@ struct Command {
   KernelChoice* kernel = nullptr;
   // Further flags are dims, for Session::dims. With `kernel`, --help lists those of the kernel.
   bool dims = false;
+  // The words after "--" are a program and its arguments, for Session::program.
+  bool program = false;
   // The help of --json, which sets Session::json; empty: the command prints no JSON.
   std::string json;
   std::vector<Flag> flags;
@@ -128,6 +130,7 @@ Command ProfileCommand(Session& session);    // profile KERNEL
 Command RecordCommand(Session& session);     // record list
 Command RecordingCommand(Session& session);  // recording show|convert|from-sweep|spec
 Command ReportCommand(Session& session);     // report roofline|sweep|compare|fusion
+Command RunCommand(Session& session);        // run -- PROGRAM
 Command ServerCommand(Session& session);     // server status, server cache clear
 Command SnapshotCommand(Session& session);   // snapshot list|show|diff|pin|...
 Command SpaceCommand(Session& session);      // space count|show|sample

@@ -38,6 +38,8 @@ class Session {
   std::map<std::string, std::string> dims;
   // Google Benchmark's own, "--benchmark_...", for the command bench.
   std::vector<std::string> benchmark_flags;
+  // The words after "--", for the command run.
+  std::vector<std::string> program;
 
   // The outcome of the command; Finish prints the error, if it is one.
   void Finish(const absl::Status& status);

@@ -4,6 +4,7 @@ look-up in a table."""
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, Optional, Union
 from triton import knobs
 from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.autotuner import Autotuner as TritonAutotuner
-from triton.runtime.autotuner import Heuristics, autotune as triton_autotune
+from triton.runtime.autotuner import Heuristics, autotune as _installed
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
@@ -25,6 +26,7 @@ from ._spec import ENTRY, OPTIONS, TOLERANCES, Choice, Table, write_spec
 from ._writes import written_arguments
 
 _log = logging.getLogger("tunectl")
+triton_autotune: Any = inspect.unwrap(_installed)  # tunectl_adopt may have wrapped it
 _WAIT_SECONDS = 600.0
 # Triton's autotuner passes over a config that ends in these, and raises everything else.
 CANNOT_RUN = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
@@ -106,7 +108,7 @@ class _Launch:
         return extents
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """How a key's first launch goes: by the first of these configs that runs; by Triton's own autotuner if there
     are none."""
 
@@ -181,7 +183,9 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         if not plan.configs:
             _log.info("%s is tuned by Triton itself: %s", self.base_fn.__name__, plan.source)
             made = super().run(*args, **kwargs)
+            _service.put_off_sending()
             self._keep(key, self.best_config, f"Triton: {plan.source}")
+            self._ask_for(plan, self.best_config)
             return made
         config, made = self._launch_one_of(plan.configs, args, kwargs)
         source = plan.source if config is plan.configs[0] else f"the first that runs, in place of {plan.source}"
@@ -189,12 +193,16 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
         if not _is_capturing():
             self._keep(key, config, source)
             self._tell_listeners(key, config, source)
+        self._ask_for(plan, config)
+        return made
+
+    def _ask_for(self, plan: Plan, config: Any) -> None:
+        """Asks the service, if the plan says so, now that `config` has run."""
         if plan.ask is not None:
             try:
                 plan.ask(config)
             except Exception as error:
                 self._say_once(error)
-        return made
 
     def _launch_one_of(self, configs: Sequence[Any], args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -216,7 +224,16 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
 
     def _keep(self, key: Key, config: Any, source: str) -> None:
         self._table[key] = (config, config.all_kwargs(), self._runner(config))
+        self.note(key, source)
+
+    def note(self, key: Key, source: str) -> None:
+        """Records where a key's config is from."""
         self.sources[key] = source
+
+    def note_sent(self, name: str, why_not: str) -> bool:
+        """Called once a key was handed to the service, or could not be: then `why_not` is not empty. Returns whether
+        that was said."""
+        return False
 
     def _tell_listeners(self, key: Key, config: Any, source: str) -> None:
         """What Triton says of a key that it found in its cache, without timings: none were made here."""
@@ -350,11 +367,15 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
             raise Unsupported(self._refusal)
         return Table(self.configs), name_of(self.base, self.configs, self._shared_key(args, kwargs))
 
-    def _choose(self, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Plan:
+    def must_agree(self) -> bool:
+        """Must this process launch what others launch, and so time nothing?"""
+        return _service.is_bound()
+
+    def _choose(self, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan:
         """NotTuned: `wait` was given."""
         if len(configs) == 1:
-            return _Plan(configs, "it is the only one")
-        bound = _service.is_bound() or _is_capturing()
+            return Plan(configs, "it is the only one")
+        bound = self.must_agree() or _is_capturing()
         try:
             return self._plan(configs, args, kwargs, bound)
         except _service.NotTuned:
@@ -363,42 +384,46 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
             why = str(reason)
         except Exception as error:
             why = self._say_once(error)
-        return _Plan(configs, f"the first: {why}") if bound else _Plan([], why)
+        return Plan(configs, f"the first: {why}") if bound else Plan([], why)
 
     def _plan(self, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any],
-              bound: bool) -> _Plan:
+              bound: bool) -> Plan:
         table, name = self.named_key(args, kwargs)
         if name in self._unsendable:
             raise Unsupported(self._unsendable[name])
         config = self.recorded(table, name, configs)
         if config is not None:
             rest = [other for other in configs if other is not config]
-            return _Plan([config, *rest], f"the record of {name}")
+            return Plan([config, *rest], f"the record of {name}")
         if _is_capturing():
-            return _Plan(configs, "the first: a graph is being captured")
+            return Plan(configs, "the first: a graph is being captured")
         absent = _service.why_absent()
         if absent:
-            return _Plan(configs, f"the first: {absent}") if bound else _Plan([], absent)
+            return Plan(configs, f"the first: {absent}") if bound else Plan([], absent)
         return self._ask(name, table, configs, args, kwargs, bound)
 
     def _ask(self, name: str, table: Table, configs: Sequence[Any], args: Sequence[Any],
-             kwargs: Mapping[str, Any], bound: bool) -> _Plan:
+             kwargs: Mapping[str, Any], bound: bool) -> Plan:
         """Of a daemon that listens."""
         if bound and not _service.is_first_rank():
-            return _Plan(configs, "the first: rank 0 asks for the sweep")
+            return Plan(configs, "the first: rank 0 asks for the sweep")
         try:
             target = _live_target()
         except Exception as error:  # Triton could not time anything, either
-            return _Plan(configs, f"the first: {self._say_once(error)}")
+            return Plan(configs, f"the first: {self._say_once(error)}")
         make = self._maker(name, table, configs, _Launch(self, kwargs["grid"], args, kwargs), target)
         if self._wait > 0 and not bound:
             first = next((config for config in configs if self.can_run(config, args, kwargs)), configs[0])
             found = table.find(configs, _service.tune(make(first), self._seconds, self._wait))
             if found is None:
                 raise _service.NotTuned(f"{name}: the sweep's best is none of the configs")
-            return _Plan([found], f"a sweep of {name}")
-        return _Plan(configs, f"the first, until {name} is tuned",
-                     lambda first: _service.queue_up(functools.partial(self._make, name, make, first), self._seconds))
+            return Plan([found], f"a sweep of {name}")
+        return self.plan_untuned(name, configs, bound, lambda first: _service.queue_up(
+            functools.partial(self._make, name, make, first), self._seconds, functools.partial(self.note_sent, name)))
+
+    def plan_untuned(self, name: str, configs: Sequence[Any], bound: bool, ask: Callable[[Any], None]) -> Plan:
+        """For a key that the service is asked to tune."""
+        return Plan(configs, f"the first, until {name} is tuned", ask)
 
     def _make(self, name: str, make: Callable[[Any], _service.Kernel], first: Any) -> _service.Kernel:
         """In the background. What cannot be sent is never tuned by the service: the next launch asks Triton."""

@@ -70,7 +70,7 @@ def can_prune(tuner: Autotuner) -> bool:
     else:
         rewritten = tuner.heuristics or trace.get("special_kwargs") or set(OPTIONS) & set(tuner.arg_names)
         able = not rewritten and getattr(trace.get("variable"), "kernel_source", None) is not None
-    if not able and _service.is_bound():
+    if not able and tuner.must_agree():
         _service.warn_once(f"torch.compile times all configs of {tuner.base_fn.__name__} on each rank for itself: this "
                            "PyTorch lets no function prune there. PyTorch 2.12 does")
     return able
@@ -132,7 +132,7 @@ def _is_better_alone(tuner: Autotuner) -> bool:
     if not (tuner.reset_to_zero or tuner.restore_value) or tuner.pruning.early_config_prune or tuner.pruning.perf_model:
         return False
     try:
-        return not _service.is_bound() and not _service.has_record(stem_of(tuner.base))
+        return not tuner.must_agree() and not _service.has_record(stem_of(tuner.base))
     except Exception:
         return True
 
@@ -173,14 +173,14 @@ def choose(tuner: Autotuner, places: Sequence[int], given: Mapping[str, Any]) ->
         source = str(reason)
     except Exception as error:
         source = f"{type(error).__name__}: {error}"
-    if not configs or not (_service.is_bound() or tuner.reset_to_zero or tuner.restore_value):
+    if not configs or not (tuner.must_agree() or tuner.reset_to_zero or tuner.restore_value):
         return _say(tuner, name, f"Inductor: {source}", _ALL)
     first = next((place for place, config in zip(places, configs) if _runs(tuner, config, given)), places[0])
     return _say(tuner, name, f"the first: {source}", first)
 
 
 def _say(tuner: Autotuner, name: str, source: str, place: int) -> int:
-    tuner.sources[("torch.compile", name)] = source
+    tuner.note(("torch.compile", name), source)
     _log.info("%s, compiled by PyTorch: %s", tuner.base_fn.__name__, source)
     if place == _ALL and "no record" in source and not _service.why_absent():
         _service.warn_once(f"torch.compile times all configs of {tuner.base_fn.__name__}: {source}. The service is "

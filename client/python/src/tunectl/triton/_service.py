@@ -13,6 +13,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -23,6 +24,7 @@ _PROBE_SECONDS = 0.25
 _ATTEMPTS_MAX = 8  # sweeps of a kernel that leave no record
 _SUBMIT_SECONDS = 10.0
 _EXIT_SECONDS = 10.0  # how long a process that ends waits for what it has not handed over yet
+_CALM_SECONDS = 10.0  # nothing is handed over so soon after Triton has timed something in this process
 
 
 class NotTuned(RuntimeError):
@@ -60,7 +62,7 @@ def find_record(name: str) -> Optional[Mapping[str, Any]]:
     try:
         client = _client.current()
     except _client.UnpinnedError as error:
-        warn_once(f"Triton kernels are launched with their first config: {error}")
+        warn_once(f"Triton kernels are launched without records: {error}")
         return None
     known = _name_in(client.kernels, name)
     if known is None:
@@ -196,6 +198,8 @@ class _Hand:
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._left = 0
         self._changed = threading.Condition()
+        self._is_ending = threading.Event()
+        self.calm_at = 0.0
         self._thread: Optional[threading.Thread] = None
 
     def give(self, order: Callable[[], None]) -> None:
@@ -208,12 +212,18 @@ class _Hand:
         self._orders.put(order)
 
     def finish(self, seconds: float) -> bool:
+        self._is_ending.set()
         with self._changed:
             return self._changed.wait_for(lambda: self._left == 0, timeout=seconds)
+
+    def _wait_for_calm(self) -> None:
+        while time.monotonic() < self.calm_at and not self._is_ending.wait(self.calm_at - time.monotonic()):
+            pass
 
     def _serve(self) -> None:
         while True:
             order = self._orders.get()
+            self._wait_for_calm()
             try:
                 order()
             except Exception as error:  # a job goes on without
@@ -236,17 +246,29 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def queue_up(make: Callable[[], Kernel], seconds: float) -> None:
-    """Makes a kernel and submits it as background work, in the background."""
+def put_off_sending() -> None:
+    """Triton has just timed configs here, and may do so again soon: a sweep on the same GPU would disturb that."""
+    _hand.calm_at = time.monotonic() + _CALM_SECONDS
+
+
+def queue_up(make: Callable[[], Kernel], seconds: float, told: Callable[[str], bool]) -> None:
+    """Makes a kernel and submits it as background work, in the background. Calls `told` then, with an empty text or why
+    there is no sweep, which is logged unless `told` returns true."""
     device = device_name()  # the launching thread's
 
     def order() -> None:
-        kernel = make()
-        sweep = submit(kernel, seconds, True, device)
-        if sweep["state"] in ("failed", "cancelled"):
-            _log.warning("%s is not tuned: sweep %s %s: %s", kernel.name, sweep["id"], sweep["state"],
-                         sweep["message"])
-        else:
+        try:
+            kernel = make()
+            sweep = submit(kernel, seconds, True, device)
+        except Exception as error:
+            if told(str(error)):
+                return
+            raise
+        failed = sweep["state"] in ("failed", "cancelled")
+        why_not = f"sweep {sweep['id']} {sweep['state']}: {sweep['message']}" if failed else ""
+        if not told(why_not) and failed:
+            _log.warning("%s is not tuned: %s", kernel.name, why_not)
+        elif not failed:
             _log.info("%s is tuned by sweep %s", kernel.name, sweep["id"])
 
     _hand.give(order)
