@@ -34,6 +34,7 @@
 #include "server/server.h"
 #include "server/snapshots/snapshot_folder.h"
 #include "server/snapshots/snapshot_writer.h"
+#include "server/snapshots/vault.h"
 #include "server/state/paths.h"
 #include "server/state/run_mark.h"
 #include "server/supervision/limits.h"
@@ -177,6 +178,7 @@ struct RecordsModule final : Module {
   std::unique_ptr<RecordBook> records;
   std::unique_ptr<SnapshotFolder> snapshots;
   std::unique_ptr<ArtifactFolder> artifacts;
+  std::unique_ptr<Vault> vault;
   std::unique_ptr<SnapshotWriter> snapshot_writer;
 };
 

@@ -25,8 +25,11 @@ absl::Status RecordsModule::Start() {
                    ArtifactFolder::Open(
                        folder, writable ? ArtifactFolder::Use::kWrite : ArtifactFolder::Use::kRead,
                        options.limits.artifact_bytes));
-  snapshot_writer = std::make_unique<SnapshotWriter>(
-      *snapshots, [this] { return SnapshotText(records->knowledge(), kSnapshotBytesMax); });
+  ASSIGN_OR_RETURN(vault, Vault::Open(options.state_dir + "/vault",
+                                      writable ? Vault::Use::kWrite : Vault::Use::kRead));
+  snapshot_writer = std::make_unique<SnapshotWriter>(*snapshots, [this] {
+    return SnapshotText(records->knowledge(), kSnapshotBytesMax, vault->All());
+  });
   records->OnPublish([this] { snapshot_writer->Notice(); });
   // The catalogue may have changed since the newest snapshot.
   snapshot_writer->Notice();

@@ -19,6 +19,7 @@
 #include "server/report/report_service.h"
 #include "server/server_service.h"
 #include "server/snapshots/snapshot_service.h"
+#include "server/snapshots/vault_service.h"
 #include "server/sweep/sweep_service.h"
 #include "server/wire/nouns.h"
 
@@ -70,6 +71,9 @@ void ServicesModule::AddRecordServices() {
       absl::bind_front(&Misses::Record, misses_.get()), executors);
   Add<v1::SnapshotService, SnapshotService>(*records.snapshots, *records.snapshot_writer,
                                             *records.artifacts, executors);
+  Add<v1::VaultService, VaultService>(
+      *records.vault, *jobs.access.principals,
+      [&writer = *records.snapshot_writer] { writer.Notice(); }, executors);
   Add<v1::ReportService, ReportService>(*jobs.store.store, *jobs.sweeps, *devices.devices,
                                         devices.catalogue, executors);
 }

@@ -138,5 +138,6 @@ Command StrategyCommand(Session& session);   // strategy list|compare
 Command SweepCommand(Session& session);      // sweep KERNEL
 Command TokenCommand(Session& session);      // token create|list|revoke
 Command TrialCommand(Session& session);      // trial list
+Command VaultCommand(Session& session);      // vault list|get|put|remove
 
 }  // namespace tune::client

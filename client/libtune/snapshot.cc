@@ -126,7 +126,36 @@ absl::Status Snapshot::ReadHead(const Json& json) {
   for (const auto& [name, traits] : targets->items()) {
     ASSIGN_OR_RETURN(targets_[name], ReadTarget(name, traits));
   }
+  if (const auto vault = json.find("vault"); vault != json.end()) ReadVault(*vault);
   return absl::OkStatus();
+}
+
+// Leaves out what are no entries.
+void Snapshot::ReadVault(const Json& json) {
+  const auto text = [](const Json& entry, const char* name) -> std::string {
+    const auto member = entry.find(name);
+    return member != entry.end() && member->is_string() ? member->get<std::string>() : "";
+  };
+  for (const Json& entry : json) {
+    if (!entry.is_object()) continue;
+    const auto stored = entry.find("stored_unix_ms");
+    const bool has_time = stored != entry.end() && stored->is_number_integer();
+    VaultEntry one = {.key = text(entry, "key"),
+                      .value = text(entry, "value"),
+                      .stored_unix_ms = has_time ? stored->get<int64_t>() : 0};
+    if (!one.key.empty()) vault_[text(entry, "tuner")].push_back(std::move(one));
+  }
+  for (auto& [tuner, entries] : vault_) {
+    std::stable_sort(entries.begin(), entries.end(), [](const VaultEntry& a, const VaultEntry& b) {
+      return a.stored_unix_ms > b.stored_unix_ms;
+    });
+  }
+}
+
+const std::vector<VaultEntry>& Snapshot::VaultOf(const std::string& tuner) const {
+  static const std::vector<VaultEntry> kNone;
+  const auto found = vault_.find(tuner);
+  return found == vault_.end() ? kNone : found->second;
 }
 
 void Snapshot::TakeLines(lookup::LinesByKernel by_kernel) {

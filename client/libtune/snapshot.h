@@ -29,6 +29,13 @@ inline constexpr size_t kSnapshotBytesMax = size_t{256} << 20;
 std::string DigestOf(absl::string_view data);
 bool IsDigest(absl::string_view text);
 
+// A winner of another tuner, as the daemon's vault has it.
+struct VaultEntry {
+  std::string key;
+  std::string value;  // JSON
+  int64_t stored_unix_ms = 0;
+};
+
 // A snapshot in memory. A file whose digest verifies is parsed lazily, one kernel at a time. A
 // kernel that does not parse is treated as absent.
 //
@@ -49,6 +56,8 @@ class Snapshot {
   int64_t number() const { return number_; }
   const std::vector<std::string>& kernel_names() const { return kernel_names_; }  // sorted
   const SnapshotKernel* FindKernel(const std::string& name) const;
+  // The entries of another tuner, newest first.
+  const std::vector<VaultEntry>& VaultOf(const std::string& tuner) const;
   // The traits of a target. One that the snapshot does not describe has what every architecture
   // offers.
   TargetTraits TargetNamed(const std::string& name) const;
@@ -79,6 +88,7 @@ class Snapshot {
 
   Snapshot() = default;
   absl::Status ReadHead(const Json& json);
+  void ReadVault(const Json& json);
   absl::Status ReadWhole(const Json& json);
   void TakeLines(lookup::LinesByKernel by_kernel);
   Records IndexedRecords(const std::string& kernel,
@@ -90,6 +100,7 @@ class Snapshot {
   std::string digest_;
   int64_t number_ = 0;
   std::vector<std::string> kernel_names_;
+  std::map<std::string, std::vector<VaultEntry>> vault_;  // by tuner
   std::map<std::string, TargetTraits> targets_;
   std::map<std::string, OfKernel> kernels_;
   OfKernel nothing_;  // of a name that the file does not have

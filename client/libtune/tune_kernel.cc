@@ -149,6 +149,21 @@ tune_status tune_kernel_json(const tune_client* client, const char* kernel, char
   });
 }
 
+tune_status tune_vault_json(const tune_client* client, const char* tuner, char** text) {
+  return Guarded([&] {
+    if (client == nullptr || tuner == nullptr || text == nullptr) {
+      return Fail(TUNE_INVALID_ARGUMENT, "a client, a tuner's name, and a place for a text");
+    }
+    *text = nullptr;
+    json pairs = json::array();
+    if (const auto* snapshot = client->client->snapshot(); snapshot != nullptr) {
+      for (const auto& entry : snapshot->VaultOf(tuner)) pairs.push_back({entry.key, entry.value});
+    }
+    *text = Copy(pairs.dump(-1, ' ', false, json::error_handler_t::replace));
+    return TUNE_OK;
+  });
+}
+
 tune_status tune_evaluate(const tune_client* client, const tune_question* problem,
                           const char* target, const char* expression, tune_param* value) {
   return Guarded([&] {

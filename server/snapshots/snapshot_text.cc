@@ -295,6 +295,22 @@ class Lines {
   bool first_ = true;
 };
 
+// The entries of the vault, if it has some. They come before the kernels, where readers that know
+// of none pass over them.
+absl::Status AddVault(const std::vector<VaultEntry>& vault, size_t bytes_max, std::string& text) {
+  if (vault.empty()) return absl::OkStatus();
+  text += ",\n\"vault\":";
+  Lines lines(text, bytes_max);
+  for (const VaultEntry& entry : vault) {
+    RETURN_IF_ERROR(lines.Add({{"tuner", entry.tuner},
+                               {"key", entry.key},
+                               {"value", entry.value},
+                               {"stored_unix_ms", entry.stored_unix_ms}}));
+  }
+  lines.End();
+  return absl::OkStatus();
+}
+
 absl::Status NoSnapshot(absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("this is no snapshot of version ", kVersion, ": ", why));
@@ -302,7 +318,8 @@ absl::Status NoSnapshot(absl::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max) {
+absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max,
+                                         const std::vector<VaultEntry>& vault) {
   if (knowledge.index->record_count() > bytes_max / kLineBytesMin) return TooLong(bytes_max);
   std::vector<lookup::RecordPtr> records = knowledge.index->Records();
   // The newest is the first.
@@ -313,7 +330,9 @@ absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t byte
                  {"record_count", records.size()}};
   std::string text = Line(header);
   text.back() = ',';
-  absl::StrAppend(&text, "\n\"targets\":", Line(TargetsOf(records)), ",\n\"kernels\":");
+  absl::StrAppend(&text, "\n\"targets\":", Line(TargetsOf(records)));
+  RETURN_IF_ERROR(AddVault(vault, bytes_max, text));
+  text += ",\n\"kernels\":";
   Lines kernels(text, bytes_max);
   for (const auto& [name, kernel] : *knowledge.kernels) {
     const lookup::KernelPolicy policy =

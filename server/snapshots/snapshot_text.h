@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/records/record_book.h"
+#include "server/snapshots/vault.h"
 
 namespace tune::server {
 
@@ -20,8 +22,10 @@ struct SnapshotHeader {
   uint64_t record_count = 0;
 };
 
-// RESOURCE_EXHAUSTED: it would have more than `bytes_max` bytes.
-absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max);
+// The records, and the entries of the vault. RESOURCE_EXHAUSTED: it would have more than
+// `bytes_max` bytes.
+absl::StatusOr<std::string> SnapshotText(const Knowledge& knowledge, size_t bytes_max,
+                                         const std::vector<VaultEntry>& vault = {});
 
 // INVALID_ARGUMENT: not the first line of a snapshot of this version.
 absl::StatusOr<SnapshotHeader> ParseSnapshotHeader(absl::string_view first_line);

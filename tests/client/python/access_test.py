@@ -101,6 +101,22 @@ class AccessTest(daemon_kit.DaemonTest):
         self.assertIn("with 1 of the 1 artifacts", self.by_port(
             "snapshot", "export", self.path / "own.json", *kernel, token=owner).stderr)
 
+    def test_an_entry_of_the_vault_is_its_owners_and_the_operators(self):
+        ann, bob, reader = (self.token(name, role) for name, role in
+                            (("vann", "submitter"), ("vbob", "submitter"), ("vrob", "reader")))
+        one, two = self.path / "one.json", self.path / "two.json"
+        one.write_text("1")
+        two.write_text("2")
+        self.by_port("vault", "put", "helion", "k", one, token=ann)
+        self.by_port("vault", "put", "helion", "k", one, token=bob)  # the same
+        refused = self.by_port("vault", "put", "helion", "k", two, token=bob, ok=False)
+        self.assertIn("the entry belongs to vann, who may replace it", refused.stderr)
+        for arguments, who in ((("put", "helion", "k", two), reader), (("remove", "helion", "k"), ann)):
+            self.assertIn("is for", self.by_port("vault", *arguments, token=who, ok=False).stderr)
+        self.assertEqual(self.by_port("vault", "get", "helion", "k", token=reader).stdout, "1\n")
+        self.by_port("vault", "put", "helion", "k", two, token=ann)
+        self.tunectl("vault", "put", "helion", "k", one)
+
     def test_jobs_of_a_token_that_is_revoked_already(self):
         token = self.token("one", "submitter")
         self.by_port("sweep", daemon_kit.SAXPY, "--n", 4099, "--device", "cpu", "--detach", "--fresh", token=token)

@@ -61,6 +61,10 @@ class Wheel(kit.PackageTest):
         needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
         self.assertTrue(all("extra ==" in line for line in needed), needed)
         self.assertIn("Requires-Python: >=3.9", metadata)
+        with zipfile.ZipFile(self.wheel) as archive:
+            (entries,) = [archive.read(name).decode() for name in names if name.endswith("/entry_points.txt")]
+        for group in ("torch.backends", "vllm.general_plugins", "sglang.srt.plugins"):
+            self.assertIn(f"[{group}]\ntunectl = tunectl_adopt:start\n", entries)
 
     def ask(self, wheel, code, **environ):
         place = self.path / "site"

@@ -53,7 +53,7 @@ class WithoutLibrary(kit.PackageTest):
         source.write_text("unsigned tune_abi_version(void) { return 2; }\n")
         subprocess.run(["cc", "-shared", "-fPIC", "-o", self.path / "old.so", source], check=True)
         (self.path / "text.so").write_text("no library")
-        for name, why in (("old.so", "version 2 of the interface, and this package needs 3"), ("text.so", "invalid ELF header|too short")):
+        for name, why in (("old.so", "version 2 of the interface, and this package needs 4"), ("text.so", "invalid ELF header|too short")):
             os.environ["TUNE_LIBRARY"] = str(self.path / name)
             with self.assertRaisesRegex(_libtune.LibraryMissing, why):
                 _libtune.library()

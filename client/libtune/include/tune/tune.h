@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 /* Grows when a function or a field is added. Existing ones do not change. */
-#define TUNE_ABI_VERSION 3
+#define TUNE_ABI_VERSION 4
 /* The TUNE_ABI_VERSION of the loaded library. */
 TUNE_API uint32_t tune_abi_version(void);
 
@@ -184,6 +184,13 @@ TUNE_API tune_status tune_kernel_json(const tune_client* client, const char* ker
 TUNE_API tune_status tune_evaluate(const tune_client* client, const tune_question* problem,
                                    const char* target, const char* expression,
                                    struct tune_param* value);
+
+/* ---- Winners of other tuners ---- */
+
+/* The entries of another tuner, such as "helion", that the snapshot carries from the daemon's
+ * vault: a JSON list of pairs of texts, key and value, newest first; the value is JSON. For
+ * tune_free. Since version 4. */
+TUNE_API tune_status tune_vault_json(const tune_client* client, const char* tuner, char** json);
 
 /* ---- Misses ---- */
 

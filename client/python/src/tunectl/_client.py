@@ -82,6 +82,10 @@ class Client:
         """The names of the kernels that the snapshot knows."""
         return self._snapshot.kernels
 
+    def vault(self, tuner: str) -> dict[str, str]:
+        """The winners of another tuner, such as "helion", that the snapshot carries: values by key, newest first."""
+        return self._snapshot.vault(tuner)
+
     def best(self, kernel: str, *, dtype: object = None, device: object = None,
              default: Optional[Mapping[str, Value]] = None, require_exact: bool = False,
              **dims: int) -> Answer:

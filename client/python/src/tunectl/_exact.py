@@ -112,6 +112,10 @@ class Snapshot:
         """None: no binary is launched."""
         return None
 
+    def vault(self, tuner: str) -> dict[str, str]:
+        """None are read without libtune."""
+        return {}
+
     def evaluate(self, kernel: str, dims: Mapping[str, int], dtype: str, target: str, expression: str) -> Any:
         raise ValueError(self._why)
 

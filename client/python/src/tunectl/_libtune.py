@@ -18,7 +18,7 @@ from typing import Any, Optional
 from ._answer import Answer, Expectation, Launch, Neighbour, Value
 
 NAME = "libtune.so.1"
-_ABI_VERSION = 3  # what this file was written for; libraries only add to it
+_ABI_VERSION = 4  # what this file was written for; libraries only add to it
 _OK, _INVALID_ARGUMENT, _NOT_FOUND, _RESOURCE_EXHAUSTED, _FAILED_PRECONDITION = 0, 3, 5, 8, 9
 _BASES = ("nothing", "measured", "neighbours", "sibling")
 _DEADLINE_MAX = 3600.0
@@ -103,9 +103,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # what is returned, then what is tak
     "misses_wait": (_INT, _P, ctypes.c_double), "misses_note": (_Text, _P, _Size),
     "watch_open": (_INT, _P, ctypes.c_double, _P), "watch_close": (None, _P), "watch_poll": (_Size, _P),
     "watch_look": (_INT, _P, _P), "watch_digest": (_Text, _P), "watch_better": (_INT, _P, _Size, _P, _P),
-    "watch_take": (_INT, _P, _P)}# Those that work or wait.
-_SLOW = {"open", "close", "best", "explain_json", "artifact", "misses_wait", "local_device", "watch_open", "watch_close",
-         "watch_poll", "watch_look", "watch_take"}
+    "watch_take": (_INT, _P, _P), "vault_json": (_INT, _P, _Text, _P)}# Those that work or wait.
+_SLOW = {"open", "vault_json", "close", "best", "explain_json", "artifact", "misses_wait", "local_device", "watch_open",
+         "watch_close", "watch_poll", "watch_look", "watch_take"}
 
 
 def places(name: str = NAME, variable: str = "TUNE_LIBRARY") -> list[str]:
@@ -284,6 +284,10 @@ class Snapshot:
             return known
         except LookupError:
             return None
+
+    def vault(self, tuner: str) -> dict[str, str]:
+        """The entries of another tuner, newest first."""
+        return dict(self._json(library().tune_vault_json, tuner.encode()))
 
     def evaluate(self, kernel: str, dims: Mapping[str, int], dtype: str, target: str, expression: str) -> Value:
         """ValueError: it cannot be evaluated."""

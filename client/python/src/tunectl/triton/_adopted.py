@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 from triton import knobs
 
-from . import _service
+from .._ranks import is_first_rank
 from ._autotuner import Autotuner, Key, Plan
 from ._spec import Table
 
@@ -82,7 +82,7 @@ class Adopted(Autotuner):
 
     def _ask(self, name: str, table: Table, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any],
              bound: bool) -> Plan:
-        if not bound and not _service.is_first_rank():
+        if not bound and not is_first_rank():
             return Plan([], _RANK_0_ASKS)
         return super()._ask(name, table, configs, args, kwargs, bound)
 

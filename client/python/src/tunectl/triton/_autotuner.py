@@ -18,6 +18,7 @@ from triton.runtime.autotuner import Heuristics, autotune as _installed
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
+from .._ranks import is_bound, is_first_rank
 from . import _compiled, _service
 from ._call import Call, Unsupported, block_of, is_descriptor, is_tensor, read_call
 from ._identity import name_of, source_texts
@@ -369,7 +370,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
 
     def must_agree(self) -> bool:
         """Must this process launch what others launch, and so time nothing?"""
-        return _service.is_bound()
+        return is_bound()
 
     def _choose(self, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan:
         """NotTuned: `wait` was given."""
@@ -405,7 +406,7 @@ class Autotuner(TritonAutotuner):  # type: ignore[misc]
     def _ask(self, name: str, table: Table, configs: Sequence[Any], args: Sequence[Any],
              kwargs: Mapping[str, Any], bound: bool) -> Plan:
         """Of a daemon that listens."""
-        if bound and not _service.is_first_rank():
+        if bound and not is_first_rank():
             return Plan(configs, "the first: rank 0 asks for the sweep")
         try:
             target = _live_target()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from .. import _client, _daemon, _device
+from .._ranks import is_bound
 
 _log = logging.getLogger("tunectl")
 _PROBE_SECONDS = 0.25
@@ -87,16 +88,6 @@ def warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
         _log.warning("%s", text)
-
-
-def is_bound() -> bool:
-    """Must this process answer as others do? It is one of several, or a snapshot is pinned."""
-    pinned = os.environ.get("TUNE_SNAPSHOT", "")
-    return os.environ.get("WORLD_SIZE", "1") not in ("", "1") or pinned not in ("", "latest")
-
-
-def is_first_rank() -> bool:
-    return os.environ.get("RANK", "0") in ("", "0")
 
 
 def why_absent() -> str:
