@@ -29,7 +29,7 @@ from torch._higher_order_ops.triton_kernel_wrap import TritonHOPifier, kernel_si
 from triton.backends.compiler import GPUTarget
 from triton.runtime.errors import OutOfResources
 from tunectl import _client
-from tunectl.triton import autotune
+from tunectl.triton import _adopted, autotune
 from tunectl.triton._spec import Table
 
 BEST, ALL = CONFIGS[5], len(CONFIGS)
@@ -119,6 +119,20 @@ class CompileTest(TritonTest):
         tuned = self.tuned()
         self.check_left(self.left(caller(tuned), torch.zeros(4096), torch.zeros(4096)), kernels=1)
         self.assertRegex(tuned.sources[next(iter(tuned.sources))], "^the record of scale-")
+
+    def test_an_adopted_function_has_its_record_and_is_inductor_s_without(self):
+        def made():
+            return _adopted.adopt(scale, triton.autotune, (CONFIGS, ["n"]), {})
+
+        os.environ.update(WORLD_SIZE="2", TUNE_SNAPSHOT="latest")
+        self.assertEqual([len(one) for one in self.left(caller(made()))], [ALL])
+        os.environ["TUNE_ADOPT"] = "no-tuning"
+        torch._dynamo.reset()
+        self.check_left(self.left(caller(made())), CONFIGS[0])
+        del os.environ["TUNE_ADOPT"]
+        self.recorded()
+        torch._dynamo.reset()
+        self.check_left(self.left(caller(made())))
 
     def test_a_symbolic_size_counts_as_what_it_is_in_the_compiled_call_and_compiles_no_more(self):
         self.recorded()

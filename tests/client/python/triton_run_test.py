@@ -6,15 +6,84 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 import unittest
+import unittest.mock
 
 import triton_kit  # first: it may go on in another Python
 import daemon_kit
 import kit
+import triton
+import tunectl_adopt
+from triton_kit import CONFIGS, grid, scale
+from tunectl.triton import Autotuner, _adopted, _service, flush
+from tunectl.triton._autotuner import TritonAutotuner
 
 PROGRAM = pathlib.Path(__file__).with_name("triton_program.py")
 TUNED = {"BLOCK": 512, "num_warps": 4, "num_stages": 3, "num_ctas": 1}  # Triton itself finds 128 the fastest here
 RANKS = "for rank in 0 1; do RANK=$rank WORLD_SIZE=2 $0 $1 & done; wait"
+
+
+class AdoptedTest(triton_kit.TritonTest):
+    """Functions as the replaced decorator makes them, in this process."""
+
+    def setUp(self):
+        super().setUp()
+        runtime = types.SimpleNamespace(autotune=triton.autotune, autotuner=types.SimpleNamespace(autotune=triton.autotune))
+        self.triton = types.SimpleNamespace(autotune=triton.autotune, runtime=runtime)
+        tunectl_adopt._replace(self.triton)
+        patch = unittest.mock.patch.object(_service, "_CALM_SECONDS", 0.0)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def made(self, *arguments, **more):
+        made = self.triton.runtime.autotuner.autotune(*(arguments or (CONFIGS, ["n"])), **more)(scale)
+        made._run = lambda *args, grid, warmup, **kwargs: self.launched.append(kwargs)
+        return made
+
+    def triton_tunes(self, best):
+        patch = unittest.mock.patch.object(TritonAutotuner, "run", autospec=True)
+        run = patch.start()
+        run.side_effect = lambda tuner, *args, **kwargs: setattr(tuner, "best_config", best)
+        self.addCleanup(patch.stop)
+        return run
+
+    def test_a_key_without_a_record_is_triton_s_and_then_sent_with_what_it_found(self):
+        self.service()
+        best = next(config for config in CONFIGS if config.kwargs["BLOCK"] == 256)
+        run = self.triton_tunes(best)
+        made = self.made()
+        for _ in range(2):
+            made[grid](*self.arguments())
+        self.assertEqual((run.call_count, self.launched), (1, [best.all_kwargs()]))
+        self.assertTrue(flush(120))
+        self.assertIn('default_value: "256"', self.sent[0].spec, "the others are compared with it")
+
+    def test_ranks_do_as_triton_does_unless_nothing_may_be_tuned(self):
+        os.environ.update(WORLD_SIZE="2", RANK="1", TUNE_SNAPSHOT="latest")
+        self.service()
+        run = self.triton_tunes(CONFIGS[1])
+        self.made()[grid](*self.arguments())
+        self.assertEqual((run.call_count, self.launched), (1, []))
+        os.environ["TUNE_ADOPT"] = "no-tuning"
+        self.made()[grid](*self.arguments())
+        self.assertEqual((run.call_count, self.launched), (1, [CONFIGS[0].all_kwargs()]))
+        self.assertFalse(self.sent, "rank 0 asks")
+
+    def test_on_any_doubt_the_function_is_triton_s_own(self):
+        self.assertIs(type(self.made()), _adopted.Adopted)
+        self.assertIs(type(self.made(CONFIGS[:1], ["n"])), TritonAutotuner, "there is no choice")
+        for failing in ((_adopted, "adopt"), (Autotuner, "_why_not")):
+            with unittest.mock.patch.object(*failing, side_effect=RuntimeError("a defect")):
+                self.assertIs(type(self.made()), TritonAutotuner)
+        with self.assertRaises(TypeError):
+            self.made(CONFIGS, ["n"], no_such_argument=1)
+
+    def test_what_is_replaced_is_replaced_once(self):
+        replaced = self.triton.autotune
+        tunectl_adopt._replace(self.triton)
+        self.assertIs(self.triton.autotune, replaced)
+        self.assertEqual(replaced.__name__, "autotune")
 
 
 class TritonRunTest(daemon_kit.DaemonTest):
