@@ -144,6 +144,7 @@ class TritonRunTest(daemon_kit.DaemonTest):
         summary, reports, text = self.run_ranks("--snapshot", digest)
         self.assertEqual((summary["snapshot"], summary["answered"], summary["left"]), (digest, 4, 2), text)
         for report in reports:
+            self.assertEqual(report["cached"], 2, "where Triton itself keeps them")
             self.assertEqual(self.blocks(report), {"double": {512}, "negate": {512}, "square": {128}, "fixed": {64}})
             self.assertEqual(report["timed"], 12, "square's alone")
         why = "Triton: its pre_hook runs Python of this process"

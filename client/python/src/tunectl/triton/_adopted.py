@@ -77,8 +77,17 @@ class Adopted(Autotuner):
     def _launch_first(self, key: Key, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         self._name, begun = "", time.monotonic()
         made = super()._launch_first(key, args, kwargs)
+        if key in self._table:
+            self.cache.setdefault(self._triton_key(args, kwargs), self.best_config)
         _notes.add(rank=os.environ.get("RANK", ""), first_launch_seconds=round(time.monotonic() - begun, 3))
         return made
+
+    def _triton_key(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The key by Triton's rule, under which programs look into `cache`."""
+        values = {name: value for name, value in {**dict(zip(self.arg_names, args)), **kwargs}.items()
+                  if name in self.arg_names}
+        return (*(values[name] for name in self.keys if name in values),
+                *(str(value.dtype) for value in values.values() if hasattr(value, "dtype")))
 
     def _ask(self, name: str, table: Table, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any],
              bound: bool) -> Plan:
@@ -92,7 +101,7 @@ class Adopted(Autotuner):
         return Plan([], f"there is no record of {name}", ask)
 
     def note(self, key: Key, source: str) -> None:
-        """Records it for `tunectl run` as well, and where programs look that know Triton's autotuner."""
+        """Records it for `tunectl run` as well."""
         super().note(key, source)
         state = _ANSWERED if source.startswith("the record of") else _LEFT
         self._add_note(self._name or repr(key), state, "" if _RANK_0_ASKS in source else source)
