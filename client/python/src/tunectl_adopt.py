@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts tunectl's autotune in place of Triton's in a program that nobody edits.
+"""Puts tunectl's autotune in place of Triton's in a program that nobody edits, and records into Inductor's choices.
 
 `start` is an entry point of PyTorch, vLLM and SGLang, and `tunectl run` has each Python process call it. Unless
-TUNE_ADOPT is set it returns at once. Otherwise it waits for an import of Triton: the rest of the package is imported
-by the first function with several configs that Triton decorates. On any doubt Triton's own decorator does its work.
+TUNE_ADOPT is set it returns at once. Otherwise it waits for an import of Triton or Inductor: the rest of the package is
+imported by the first function with several configs that Triton decorates. On any doubt Triton's own decorator does its
+work.
 
 The module lies beside the package and imports nothing of it, because each `import torch` pays for an entry point.
 It runs in whatever Python comes along, so its syntax is that of Python 3.6.
@@ -23,24 +24,23 @@ def start() -> None:
     try:
         if os.environ.get("TUNE_ADOPT", "") in ("", "0") or sys.version_info < (3, 9):
             return
+        if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+            sys.meta_path.insert(0, _Finder())
         triton = sys.modules.get("triton")
-        if triton is None:
-            if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-                sys.meta_path.insert(0, _Finder())
-        elif hasattr(triton, "autotune"):
+        if hasattr(triton, "autotune"):
             _replace(triton)
     except Exception:
         pass
 
 
 class _Finder:
-    """Sees the import of Triton; any other one costs a comparison."""
+    """Sees the imports of the modules of _ACTS; any other one costs a look-up."""
 
     def __init__(self) -> None:
         self._is_asking = False
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        if name != "triton" or self._is_asking:
+        if name not in _ACTS or self._is_asking:
             return None
         self._is_asking = True
         try:
@@ -56,7 +56,7 @@ class _Finder:
 
 
 class _Loader:
-    """Triton's own loader, and afterwards the replacement."""
+    """A module's own loader, and afterwards what is to be done with it."""
 
     def __init__(self, own: "Any") -> None:
         self._own = own
@@ -71,7 +71,7 @@ class _Loader:
         module.__loader__ = module.__spec__.loader = self._own
         self._own.exec_module(module)
         try:
-            _replace(module)
+            _ACTS[module.__name__](module)
         except Exception:
             pass
 
@@ -89,7 +89,7 @@ def _replace(triton: "Any") -> None:
 
         def decorate(fn: "Any") -> "Any":
             try:
-                made = _package().adopt(fn, own, args, kwargs)
+                made = _package("triton._adopted").adopt(fn, own, args, kwargs)
             except Exception as error:
                 _note_failure(fn, error)
                 made = None
@@ -103,8 +103,24 @@ def _replace(triton: "Any") -> None:
             module.autotune = autotune
 
 
-def _package() -> "Any":
-    """tunectl.triton._adopted of this Python's own tunectl, else of the one beside this file."""
+def _install_choices(module: "Any") -> None:
+    if hasattr(module, "register_inductor_choices"):  # PyTorch 2.15
+        _package("inductor").install(["choices"])
+
+
+def _install_winners(module: "Any") -> None:
+    import torch._inductor.choices as choices  # first: tunectl.inductor stands on it
+
+    if hasattr(choices, "register_inductor_choices"):
+        _package("inductor").install(["winners"])
+
+
+_ACTS = {"triton": _replace, "torch._inductor.choices": _install_choices,
+         "torch._inductor.select_algorithm": _install_winners}
+
+
+def _package(name: str) -> "Any":
+    """A module of this Python's own tunectl, else of the one beside this file."""
     try:
         import tunectl
     except ImportError:
@@ -119,9 +135,9 @@ def _package() -> "Any":
         except BaseException:
             del sys.modules["tunectl"]
             raise
-    from tunectl.triton import _adopted
+    import importlib
 
-    return _adopted
+    return importlib.import_module("tunectl." + name)
 
 
 def _note_failure(fn: "Any", error: Exception) -> None:

@@ -19,7 +19,8 @@ class Vault:
     def __init__(self, tuner: str) -> None:
         self._tuner = tuner
 
-    def _pinned(self) -> dict[str, str]:
+    def pinned(self) -> dict[str, str]:
+        """The entries of the process's snapshot, newest first."""
         try:
             return _client.current().vault(self._tuner)
         except _client.UnpinnedError:
@@ -27,9 +28,13 @@ class Vault:
 
     def get(self, key: str) -> str | None:
         """The value of a key, or None. DaemonError: the daemon refuses."""
-        value = self._pinned().get(key)
-        if value is not None or is_bound() or _client._is_forked:
-            return value
+        value = self.pinned().get(key)
+        return value if value is not None or is_bound() else self._live(key)
+
+    def _live(self, key: str) -> str | None:
+        """The daemon's own value, or None; a forked process asks no daemon. DaemonError."""
+        if _client._is_forked:
+            return None
         try:
             _daemon.find_listener(_daemon.default_address(), _READ_SECONDS)
         except _daemon.NoDaemon:
@@ -55,4 +60,4 @@ class Vault:
 
     def values(self, most: int | None = None) -> list[str]:
         """The values that the snapshot has, newest first."""
-        return [*self._pinned().values()][:most]
+        return [*self.pinned().values()][:most]
