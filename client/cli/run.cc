@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/child_process.h"
 #include "base/status_macros.h"
 #include "client/cli/command.h"
@@ -117,9 +118,6 @@ absl::Status Run(Session& session, const RunFlags& flags) {
     ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Make());
     SetConnection(session);
     ASSIGN_OR_RETURN(const RunRecords records, FindRunRecords(session, flags.snapshot));
-    for (const std::string& note : records.notes) {
-      std::fprintf(stderr, "tunectl run: no records: %s\n", note.c_str());
-    }
     SetEnvironment(flags, records, folder, package);
     const absl::StatusOr<int> ran = foreground.Run(words);
     if (absl::IsNotFound(ran.status())) {
@@ -130,7 +128,8 @@ absl::Status Run(Session& session, const RunFlags& flags) {
     RETURN_IF_ERROR(ran.status());
     status = *ran;
     const RunNotes notes = ReadRunNotes(folder.path());
-    std::fputs(SummaryText(notes, records.digest).c_str(), stderr);
+    std::fputs(SummaryText(notes, records.digest, absl::StrJoin(records.notes, "; ")).c_str(),
+               stderr);
     if (!flags.summary.empty()) {
       const absl::Status written =
           WriteFile(flags.summary, SummaryJson(notes, records.digest, tune::ExitCodeOf(status)));

@@ -116,10 +116,11 @@ RunNotes ReadRunNotes(const std::string& folder) {
   return notes;
 }
 
-std::string SummaryText(const RunNotes& notes, const std::string& digest) {
+std::string SummaryText(const RunNotes& notes, const std::string& digest,
+                        const std::string& why_none) {
   if (notes.processes == 0) return "";
-  const std::string of =
-      digest.empty() ? "without records" : absl::StrCat("by the records of ", digest);
+  const std::string of = digest.empty() ? absl::StrCat("without records (", why_none, ")")
+                                        : absl::StrCat("by the records of ", digest);
   std::string text = absl::StrCat(
       "tunectl run: ", Counted(FunctionsOf(notes), "autotuned Triton kernel"), " with ",
       Counted(notes.keys.size(), "key"), " in ", Counted(notes.processes, "process", "processes"),

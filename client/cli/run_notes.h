@@ -35,8 +35,10 @@ struct RunNotes {
 // what is beyond the limits is left out.
 RunNotes ReadRunNotes(const std::string& folder);
 
-// Several lines for people. Empty if no process imported Triton.
-std::string SummaryText(const RunNotes& notes, const std::string& digest);
+// Several lines for people. Empty if no process imported Triton. `why_none` says why there is no
+// digest.
+std::string SummaryText(const RunNotes& notes, const std::string& digest,
+                        const std::string& why_none);
 // An object of JSON.
 std::string SummaryJson(const RunNotes& notes, const std::string& digest, int exit_code);
 

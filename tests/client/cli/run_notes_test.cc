@@ -51,7 +51,8 @@ TEST_F(RunNotesTest, AKeyThatOneProcessLeftIsNotAnswered) {
   Write("2.jsonl", Key("a", "left", "it was pruned"));
   const RunNotes notes = ReadRunNotes(folder_);
   EXPECT_EQ(notes.keys.at({"m.f", "a"}).state(), kLeft);
-  EXPECT_THAT(SummaryText(notes, "sha256:1"), HasSubstr("left alone: 1\n    m.f: it was pruned\n"));
+  EXPECT_THAT(SummaryText(notes, "sha256:1", ""),
+              HasSubstr("left alone: 1\n    m.f: it was pruned\n"));
 }
 
 TEST_F(RunNotesTest, LinesAndFilesThatAreNoNotesAreCounted) {
@@ -72,11 +73,13 @@ TEST_F(RunNotesTest, TheSlowestProcessIsTheTimeOfFirstLaunches) {
 }
 
 TEST_F(RunNotesTest, WithoutTritonThereIsNoText) {
-  EXPECT_EQ(SummaryText(ReadRunNotes(folder_), ""), "");
-  EXPECT_EQ(SummaryText(ReadRunNotes("/nowhere"), ""), "");
+  EXPECT_EQ(SummaryText(ReadRunNotes(folder_), "", "no daemon"), "");
+  EXPECT_EQ(SummaryText(ReadRunNotes("/nowhere"), "", ""), "");
   Write("1.jsonl", "{\"process\": \"train.py\"}\n");
-  EXPECT_THAT(SummaryText(ReadRunNotes(folder_), ""),
-              HasSubstr("0 autotuned Triton kernels with 0 keys in 1 process, without records"));
+  EXPECT_THAT(
+      SummaryText(ReadRunNotes(folder_), "", "no daemon"),
+      HasSubstr(
+          "0 autotuned Triton kernels with 0 keys in 1 process, without records (no daemon)"));
 }
 
 TEST_F(RunNotesTest, TheTextShowsTwentyOfTheKernelsThatWereLeft) {
@@ -86,9 +89,9 @@ TEST_F(RunNotesTest, TheTextShowsTwentyOfTheKernelsThatWereLeft) {
   }
   Write("1.jsonl", text);
   const RunNotes notes = ReadRunNotes(folder_);
-  EXPECT_THAT(SummaryText(notes, ""),
+  EXPECT_THAT(SummaryText(notes, "", "none"),
               HasSubstr("reason 119\n    and 10 more; --summary has all\n"));
-  EXPECT_THAT(SummaryText(notes, ""), Not(HasSubstr("reason 120")));
+  EXPECT_THAT(SummaryText(notes, "", "none"), Not(HasSubstr("reason 120")));
   const auto json = nlohmann::json::parse(SummaryJson(notes, "sha256:1", 7));
   EXPECT_EQ(json["keys"].size(), 30);
   EXPECT_EQ(json["left"], 30);
