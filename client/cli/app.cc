@@ -88,7 +88,7 @@ Command TunectlCommand(const CLI::App& app, Session& session) {
                     CompareCommand(session),  GateCommand(session),     BaselineCommand(session),
                     HistoryCommand(session),  SnapshotCommand(session), ServerCommand(session),
                     RunCommand(session),      TokenCommand(session),    VaultCommand(session),
-                    HelpCommand(app)}};
+                    DoctorCommand(session),   HelpCommand(app)}};
 }
 
 // The parser of the commands, and what it was made of.

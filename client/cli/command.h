@@ -120,6 +120,7 @@ Command BenchCommand(Session& session);      // bench KERNEL...
 Command BestCommand(Session& session);       // best KERNEL
 Command CompareCommand(Session& session);    // compare KERNEL..., compare list|show
 Command DeviceCommand(Session& session);     // device list|show|retry|ceilings|calibrate
+Command DoctorCommand(Session& session);     // doctor
 Command ExplainCommand(Session& session);    // explain KERNEL
 Command GateCommand(Session& session);       // gate
 Command HistoryCommand(Session& session);    // history KERNEL, history add
