@@ -24,6 +24,8 @@ Scheduler::Options JobsModule::SchedulerOptions() const {
           [this](const std::string& owner) {
             return access.principals->CheckStored(owner, *store.store);
           },
+      .device_time_max_of =
+          [this](const std::string& owner) { return access.principals->DeviceTimeMaxOf(owner); },
       .job_time_max_of =
           [this](const std::string& owner) { return access.principals->JobTimeMaxOf(owner); },
       .is_operator =
@@ -32,11 +34,6 @@ Scheduler::Options JobsModule::SchedulerOptions() const {
   if (!options.embedded) {
     scheduling.why_out_of_use = [this](const std::string& id) {
       return WhyOutOfUse(*devices.devices->Known(), id);
-    };
-  }
-  if (options.clients.device_seconds_per_principal != 0) {
-    scheduling.device_time_max_of = [this](const std::string& owner) {
-      return access.principals->DeviceTimeMaxOf(owner);
     };
   }
   return scheduling;

@@ -36,17 +36,27 @@ ListenersModule::ListenersModule(const ServerOptions& server_options, CallsModul
       tcp_connections(TcpBounds()),
       unix_connections(UnixBounds()) {}
 
-absl::Status ListenersModule::Bind() {
-  addresses = options.addresses;
+absl::Status ListenersModule::Check(const ServerOptions& options) {
   if (!options.clients.submit_group.empty()) {
     RETURN_IF_ERROR(GroupNumber(options.clients.submit_group).status());
   }
+  bool is_tcp = false;
+  for (const std::string& address : options.addresses) {
+    if (!SocketPath(address).empty()) continue;
+    RETURN_IF_ERROR(CheckTcp(address, options.tls));
+    is_tcp = true;
+  }
+  return is_tcp ? CertificateFiles::Open(options.tls).status() : absl::OkStatus();
+}
+
+absl::Status ListenersModule::Bind() {
+  RETURN_IF_ERROR(Check(options));
+  addresses = options.addresses;
   for (std::string& address : addresses) {
     if (const std::string path = SocketPath(address); !path.empty()) {
       RETURN_IF_ERROR(PrepareSocket(path));
       continue;
     }
-    RETURN_IF_ERROR(CheckTcp(address, options.tls));
     ASSIGN_OR_RETURN(std::unique_ptr<TcpListener> listener, TcpListener::Bind(address));
     address = listener->address();
     tcp_listeners_.push_back(std::move(listener));

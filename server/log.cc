@@ -26,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "base/printable.h"
 #include "server/log_writer.h"
+#include "server/supervision/acting_for.h"
 
 namespace tune::server {
 namespace {
@@ -45,14 +46,22 @@ class PlainMessage : public spdlog::custom_flag_formatter {
   }
 };
 
-// The message as a JSON string, quotes included.
+std::string JsonOf(const nlohmann::json& value) {
+  return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+// The message as a JSON string, quotes included, and the members that say for whom and on what the
+// thread works that logs it.
 class JsonMessage : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& out) override {
-    const std::string text(message.payload.data(), message.payload.size());
-    const std::string json =
-        nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    std::string json = JsonOf(std::string(message.payload.data(), message.payload.size()));
+    const std::string& principal = ActingFor::Current().name;
+    if (!principal.empty()) absl::StrAppend(&json, ",\"principal\":", JsonOf(principal));
+    if (const JobInHand& job = WorkingOn::Current(); job.id != 0) {
+      absl::StrAppend(&json, ",\"job\":", job.id, ",\"device\":", JsonOf(job.device_id));
+    }
     out.append(json.data(), json.data() + json.size());
   }
   std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
@@ -202,6 +211,14 @@ absl::Status StartDaemonLog(const std::string& level, LogFormat format) {
   last_words.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGABRT, &last_words, nullptr);
   return absl::OkStatus();
+}
+
+absl::Status CheckLogLevel(const std::string& level) { return ParseLevel(level).status(); }
+
+absl::Status SetLogLevel(const std::string& level) {
+  const absl::StatusOr<spdlog::level::level_enum> parsed = ParseLevel(level);
+  if (parsed.ok()) spdlog::set_level(*parsed);
+  return parsed.status();
 }
 
 void LogFailure(const absl::Status& status) {

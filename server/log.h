@@ -24,6 +24,10 @@ absl::Status StartLog(const std::string& level, LogFormat format);
 // Starts the log of a daemon, whose threads never wait for the reader. Call once; signals that a
 // thread of the program waits for must be blocked by then.
 absl::Status StartDaemonLog(const std::string& level, LogFormat format);
+// INVALID_ARGUMENT as above.
+absl::Status CheckLogLevel(const std::string& level);
+// Changes the level of the log that was started.
+absl::Status SetLogLevel(const std::string& level);
 // Writes why the daemon does not start, whatever the level.
 void LogFailure(const absl::Status& status);
 // Waits until all lines are written, but no longer than that.

@@ -125,6 +125,8 @@ struct CallsModule final : Module {
 struct ListenersModule final : Module {
   ListenersModule(const ServerOptions& server_options, CallsModule& calls_module);
 
+  // Bind's errors of options that are wrong.
+  static absl::Status Check(const ServerOptions& options);
   // Takes the addresses and reads the certificates. Called before any module is started: an address
   // that cannot be listened at is an error before the state is opened and devices are tried.
   absl::Status Bind();

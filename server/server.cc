@@ -76,6 +76,19 @@ void Server::ReadCertificates() {
   if (parts_->listeners.certificates != nullptr) parts_->listeners.certificates->LookAgain();
 }
 
+absl::Status Server::Check(const ServerOptions& options) {
+  RETURN_IF_ERROR(ListenersModule::Check(options));
+  return IncludeRoots::Read(options.include_roots).status();
+}
+
+void Server::SetClientRules(const ClientRules& rules) {
+  parts_->access.principals->SetRules(rules);
+}
+
+void Server::SetDraining(bool draining) { parts_->jobs.scheduler->SetDraining(draining); }
+
+uint32_t Server::running_jobs() const { return parts_->jobs.scheduler->counts().running; }
+
 std::string Server::OwnerOf(const std::string& state_dir) {
   return db::Store::WriterOf(StorePath(state_dir));
 }

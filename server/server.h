@@ -65,6 +65,9 @@ class Server {
   // process has the state folder; INVALID_ARGUMENT: an address or the TLS files are wrong.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();
+  // Start's errors of options that name something wrong: addresses, certificates, groups, folders
+  // of headers. Takes no address, opens no state and starts nothing.
+  static absl::Status Check(const ServerOptions& options);
   // The process that owns a state folder, as "tunerd (process 17)"; empty: none.
   static std::string OwnerOf(const std::string& state_dir);
   Server(const Server&) = delete;
@@ -76,6 +79,13 @@ class Server {
 
   // Looks at the files of certificates now, as it does by itself each second.
   void ReadCertificates();
+
+  // Roles and quotas from now on; groups and sockets stay as they are.
+  void SetClientRules(const ClientRules& rules);
+  // While it drains, jobs are neither taken nor started. Those that can go on later stop and wait,
+  // the others run to their end. Look-ups and reads go on.
+  void SetDraining(bool draining);
+  uint32_t running_jobs() const;
 
   // Running sweeps stop where they are and go on at the next start. Calls in flight have until
   // `deadline`. Idempotent.

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
@@ -128,6 +129,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
         response->set_resident_bytes(ResidentBytesOf(getpid()));
         response->set_queued_jobs(counts.queued);
         response->set_running_jobs(counts.running);
+        response->set_draining(parts_.scheduler.draining());
         response->set_trial_count(statistics.trial_count);
         response->set_record_count(statistics.record_count);
         response->set_withdrawn_record_count(statistics.withdrawn_record_count);
@@ -137,7 +139,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
         response->set_compile_cache_bytes(parts_.workers.cache().known_bytes());
         response->set_compile_workers(parts_.workers.limits().compile_workers);
         *response->mutable_bounds() = ToProto(parts_.workers.limits());
-        const ClientRules& rules = parts_.principals.rules();
+        const ClientRules rules = *parts_.principals.rules();
         response->mutable_bounds()->set_jobs_per_principal(rules.jobs_per_principal);
         response->mutable_bounds()->set_kernel_bytes_per_principal(
             static_cast<uint64_t>(rules.kernel_bytes_per_principal));
@@ -190,6 +192,30 @@ grpc::ServerUnaryReactor* ServerService::ClearCompileCache(
     response->set_removed_bytes(static_cast<uint64_t>(removed));
     return absl::OkStatus();
   });
+}
+
+grpc::ServerUnaryReactor* ServerService::Drain(grpc::CallbackServerContext* context,
+                                               const v1::DrainRequest* request,
+                                               v1::DrainResponse* response) {
+  return AnswerOn(executor_, context, [=, this, caller = parts_.principals.Of(*context)] {
+    parts_.scheduler.SetDraining(!request->undo());
+    spdlog::info("{} has {} the daemon", caller.name, request->undo() ? "undrained" : "drained");
+    const Scheduler::Counts counts = parts_.scheduler.counts();
+    response->set_running_jobs(counts.running);
+    response->set_queued_jobs(counts.queued);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ServerService::StopServer(grpc::CallbackServerContext* context,
+                                                    const v1::StopServerRequest*,
+                                                    v1::StopServerResponse* response) {
+  if (identity_.embedded) {
+    return Answer(context, absl::FailedPreconditionError("the server ends with this tunectl"));
+  }
+  response->set_pid(getpid());
+  kill(getpid(), SIGTERM);  // the program waits for it
+  return Answer(context, absl::OkStatus());
 }
 
 }  // namespace tune::server

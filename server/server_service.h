@@ -31,7 +31,7 @@ struct ServerIdentity {
 struct ServerParts {
   const WatchTicker& ticker;
   db::Store& store;
-  const Scheduler& scheduler;
+  Scheduler& scheduler;
   Workers& workers;
   const RecordBook& records;
   const Principals& principals;
@@ -56,6 +56,12 @@ class ServerService : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* PruneJobs(grpc::CallbackServerContext* context,
                                       const v1::PruneJobsRequest* request,
                                       v1::PruneJobsResponse* response) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
+                                  const v1::DrainRequest* request,
+                                  v1::DrainResponse* response) override;
+  grpc::ServerUnaryReactor* StopServer(grpc::CallbackServerContext* context,
+                                       const v1::StopServerRequest* request,
+                                       v1::StopServerResponse* response) override;
 
  private:
   absl::Status AddStored(const Principal& caller, v1::ServerStatus& status) const;

@@ -132,7 +132,7 @@ Command RecordCommand(Session& session);     // record list
 Command RecordingCommand(Session& session);  // recording show|convert|from-sweep|spec
 Command ReportCommand(Session& session);     // report roofline|sweep|compare|fusion
 Command RunCommand(Session& session);        // run -- PROGRAM
-Command ServerCommand(Session& session);     // server status, server cache clear
+Command ServerCommand(Session& session);     // server status|drain|stop, server cache clear
 Command SnapshotCommand(Session& session);   // snapshot list|show|diff|pin|...
 Command SpaceCommand(Session& session);      // space count|show|sample
 Command StrategyCommand(Session& session);   // strategy list|compare

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tunectl server status, tunectl server cache clear
+// tunectl server status|drain|stop, tunectl server cache clear
+#include <chrono>
 #include <cstdio>
+#include <memory>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -88,6 +91,8 @@ void PrintStatus(const v1::ServerStatus& server) {
       {"jobs", absl::StrCat(server.running_jobs(), " running, ", server.queued_jobs(), " queued; ",
                             server.bounds().unfinished_jobs(), " at most, and ",
                             server.bounds().operator_jobs(), " more of operators")},
+      {"drains",
+       server.draining() ? "takes and starts no jobs; tunectl server drain --undo ends it" : ""},
       {"waiting",
        server.oldest_wait_seconds() == 0
            ? ""
@@ -160,22 +165,116 @@ absl::Status ClearCache(Session& session) {
   return Print(session, response, PrintCleared);
 }
 
+struct DrainFlags {
+  uint32_t wait_seconds = 60;
+  bool undo = false;
+};
+
+absl::StatusOr<Connection*> ReachDaemon(Session& session) {
+  ASSIGN_OR_RETURN(Connection* const connection, session.Connect(Need::kRead));
+  if (!connection->embedded()) return connection;
+  return absl::UnavailableError(
+      absl::StrCat("no daemon answers at ", DefaultAddress(), "; --address names another's"));
+}
+
+// Waits until `done` is true of the daemon's status, or of the error that the question ends with.
+template <typename Done>
+bool WaitFor(Connection* daemon, uint32_t seconds, Done done) {
+  constexpr std::chrono::milliseconds kPause(200), kAnswer(5000);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (!done(Call(daemon, &v1::ServerService::Stub::GetStatus, {}, kAnswer))) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+// DEADLINE_EXCEEDED: jobs still run. They go on, and the daemon stays drained.
+absl::Status DrainAndWait(Connection* daemon, uint32_t seconds) {
+  RETURN_IF_ERROR(Call(daemon, &v1::ServerService::Stub::Drain, {}).status());
+  uint32_t running = 0;
+  const auto is_over = [&](const absl::StatusOr<v1::ServerStatus>& server) {
+    if (server.ok()) running = server->running_jobs();
+    return !server.ok() || running == 0;
+  };
+  if (WaitFor(daemon, seconds, is_over)) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat(Counted(running, "job"), " still run after ", seconds,
+                   " s, and no others start; wait longer with --wait, cancel them with tunectl job "
+                   "cancel, or go on with tunectl server drain --undo"));
+}
+
+absl::Status Drain(Session& session, const DrainFlags& flags) {
+  ASSIGN_OR_RETURN(Connection* const daemon, ReachDaemon(session));
+  if (!flags.undo) {
+    RETURN_IF_ERROR(DrainAndWait(daemon, flags.wait_seconds));
+    std::puts("drained: no job runs, and none starts");
+    return absl::OkStatus();
+  }
+  v1::DrainRequest request;
+  request.set_undo(true);
+  RETURN_IF_ERROR(Call(daemon, &v1::ServerService::Stub::Drain, request).status());
+  std::puts("the daemon takes and starts jobs again");
+  return absl::OkStatus();
+}
+
+absl::Status Stop(Session& session, const DrainFlags& flags) {
+  constexpr uint32_t kStopSeconds = 60;
+  ASSIGN_OR_RETURN(Connection* const daemon, ReachDaemon(session));
+  if (flags.wait_seconds > 0) RETURN_IF_ERROR(DrainAndWait(daemon, flags.wait_seconds));
+  ASSIGN_OR_RETURN(const v1::StopServerResponse response,
+                   Call(daemon, &v1::ServerService::Stub::StopServer, {}));
+  const auto has_ended = [](const absl::StatusOr<v1::ServerStatus>& server) {
+    return absl::IsUnavailable(server.status());
+  };
+  if (!WaitFor(daemon, kStopSeconds, has_ended)) {
+    return absl::DeadlineExceededError(absl::StrCat("tunerd (process ", response.pid(),
+                                                    ") has not stopped within ", kStopSeconds,
+                                                    " s; its log says what it waits for"));
+  }
+  std::printf("tunerd (process %u) has stopped\n", response.pid());
+  return absl::OkStatus();
+}
+
+std::vector<Command> EndVerbs(Session& session) {
+  auto drain = std::make_shared<DrainFlags>();
+  auto stop = std::make_shared<DrainFlags>();
+  stop->wait_seconds = 0;
+  const auto wait = [](DrainFlags& flags, const char* help) {
+    return Flag("--wait", &flags.wait_seconds, help).Value("SECONDS").Range(0, 86400);
+  };
+  return {{.name = "drain",
+           .help = "Take and start no more jobs, and wait for those that run (operators only)",
+           .notes = "Sweeps that run stop, keep their trials and go on after --undo or a restart. "
+                    "Other jobs run to\ntheir end. Look-ups go on. Exits with 1 if jobs still run.",
+           .flags = {wait(*drain, "Time to wait for jobs that run"),
+                     Flag("--undo", &drain->undo, "Take and start jobs again").NotWith("--wait")},
+           .run = [&session, drain] { return Drain(session, *drain); }},
+          {.name = "stop",
+           .help = "Stop the daemon; sweeps go on at its next start (operators only)",
+           .notes = "Without --wait it does what SIGTERM does: see tunerd --drain-seconds.",
+           .flags = {wait(*stop, "First drain the daemon, and wait so long for jobs that run")},
+           .run = [&session, stop] { return Stop(session, *stop); }}};
+}
+
 }  // namespace
 
 Command ServerCommand(Session& session) {
-  return {.name = "server",
-          .help = "The daemon",
-          .verbs = {{.name = "status",
-                     .help = "Show whether a daemon runs, and its state",
-                     .json = kJsonHelp,
-                     .run = [&session] { return Status(session); }},
-                    {.name = "cache",
-                     .help = "The daemon's cache of compiled variants",
-                     .verbs = {{.name = "clear",
-                                .help = "Remove every compiled variant; each is compiled again "
-                                        "when it is needed (operators only)",
-                                .json = kJsonHelp,
-                                .run = [&session] { return ClearCache(session); }}}}}};
+  Command server = {.name = "server",
+                    .help = "The daemon",
+                    .verbs = {{.name = "status",
+                               .help = "Show whether a daemon runs, and its state",
+                               .json = kJsonHelp,
+                               .run = [&session] { return Status(session); }}}};
+  for (Command& verb : EndVerbs(session)) server.verbs.push_back(std::move(verb));
+  server.verbs.push_back({.name = "cache",
+                          .help = "The daemon's cache of compiled variants",
+                          .verbs = {{.name = "clear",
+                                     .help = "Remove every compiled variant; each is compiled "
+                                             "again when it is needed (operators only)",
+                                     .json = kJsonHelp,
+                                     .run = [&session] { return ClearCache(session); }}}});
+  return server;
 }
 
 }  // namespace tune::client

@@ -95,10 +95,16 @@ absl::StatusOr<std::map<std::string, db::Role>> ParseCertificateRoles(
 }
 
 Principals::Principals(ClientRules rules, const Tools& tools)
-    : rules_(std::move(rules)),
+    : rules_(std::make_shared<const ClientRules>(rules)),
       tools_(tools),
-      submit_group_(NumberOf(rules_.submit_group)),
+      submit_group_(NumberOf(rules.submit_group)),
       self_{.name = UserName(geteuid()), .role = db::Role::kOperator} {}
+
+void Principals::SetRules(ClientRules rules) {
+  const auto shared = std::make_shared<const ClientRules>(std::move(rules));
+  MutexLock lock(mutex_);
+  rules_ = shared;
+}
 
 absl::Status Principals::CheckName(const Principal& principal) const {
   const bool is_host = principal.name == self_.name || principal.name == UserName(0);
@@ -141,18 +147,19 @@ absl::StatusOr<Principal> Principals::OfTls(const grpc::CallbackServerContext& c
   }
   RETURN_IF_ERROR(CheckCertificate(tools_.certificates, auth));
   const std::vector<std::string> names = NamesOf(auth);
+  const std::shared_ptr<const ClientRules> rules = this->rules();
   for (const std::string& name : names) {
-    const auto found = rules_.certificates.find(name);
-    if (name != kAnyCertificate && found != rules_.certificates.end()) {
+    const auto found = rules->certificates.find(name);
+    if (name != kAnyCertificate && found != rules->certificates.end()) {
       return Principal{.name = name, .role = found->second};
     }
   }
   if (!names.empty()) {
-    const auto any = rules_.certificates.find(kAnyCertificate);
+    const auto any = rules->certificates.find(kAnyCertificate);
     return Principal{.name = names.front(),
-                     .role = any == rules_.certificates.end() ? db::Role::kSubmitter : any->second};
+                     .role = any == rules->certificates.end() ? db::Role::kSubmitter : any->second};
   }
-  if (rules_.anonymous_readers) return Principal{.name = "anonymous", .role = db::Role::kReader};
+  if (rules->anonymous_readers) return Principal{.name = "anonymous", .role = db::Role::kReader};
   return WithReason(
       absl::UnauthenticatedError(
           "this daemon wants to know who asks: give tunectl a token with --token-file or "
@@ -213,32 +220,33 @@ Standing Principals::StandingOf(const grpc::CallbackServerContext& context) cons
 }
 
 bool Principals::IsOperator(const std::string& name) const {
+  const std::shared_ptr<const ClientRules> rules = this->rules();
   const auto rule = [&](const std::string& certificate) {
-    const auto found = rules_.certificates.find(certificate);
-    return found != rules_.certificates.end() && found->second == db::Role::kOperator;
+    const auto found = rules->certificates.find(certificate);
+    return found != rules->certificates.end() && found->second == db::Role::kOperator;
   };
   if (name == self_.name || name == UserName(0) || rule(name) || rule(kAnyCertificate)) return true;
   return tools_.tokens.HasOperator(name);
 }
 
 size_t Principals::JobsMaxOf(const std::string& name) const {
-  return IsOperator(name) ? std::numeric_limits<size_t>::max() : rules_.jobs_per_principal;
+  return IsOperator(name) ? std::numeric_limits<size_t>::max() : rules()->jobs_per_principal;
 }
 
 absl::Duration Principals::DeviceTimeMaxOf(const std::string& name) const {
-  const uint32_t seconds = rules_.device_seconds_per_principal;
+  const uint32_t seconds = rules()->device_seconds_per_principal;
   return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
 }
 
 absl::Duration Principals::JobTimeMaxOf(const std::string& name) const {
-  const uint32_t seconds = rules_.job_seconds_per_principal;
+  const uint32_t seconds = rules()->job_seconds_per_principal;
   return seconds == 0 || IsOperator(name) ? absl::InfiniteDuration() : absl::Seconds(seconds);
 }
 
 absl::Status Principals::CheckStored(const std::string& name, db::Retention& store) const {
   if (IsOperator(name)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const db::StoredBytes stored, store.StoredBy(name));
-  const auto most = static_cast<uint64_t>(rules_.stored_bytes_per_principal);
+  const auto most = static_cast<uint64_t>(rules()->stored_bytes_per_principal);
   if (stored.all() < most) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "jobs of ", name, " have stored ", stored.all(), " bytes (sources ", stored.kernel_bytes,
@@ -251,7 +259,7 @@ absl::Status Principals::KeepKernel(const Principal& principal, const db::Kernel
                                     db::Retention& store) const {
   if (principal.role == db::Role::kOperator) return absl::OkStatus();
   const absl::Status kept = store.KeepKernel(
-      principal.name, kernel, static_cast<uint64_t>(rules_.kernel_bytes_per_principal));
+      principal.name, kernel, static_cast<uint64_t>(rules()->kernel_bytes_per_principal));
   if (!absl::IsResourceExhausted(kept)) return kept;
   return absl::ResourceExhaustedError(
       absl::StrCat("the sources of ", principal.name, "'s kernels would have ", kept.message(),

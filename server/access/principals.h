@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "db/kernel_store.h"
 #include "db/retention.h"
 #include "db/token.h"
@@ -68,7 +70,12 @@ class Principals {
   Standing StandingOf(const grpc::CallbackServerContext& context) const;
   RefusedCalls::Counts refused() const { return refused_.counts(); }
 
-  const ClientRules& rules() const { return rules_; }
+  std::shared_ptr<const ClientRules> rules() const {
+    MutexLock lock(mutex_);
+    return rules_;
+  }
+  // Roles and quotas from now on. The group of submitters stays as it is.
+  void SetRules(ClientRules rules);
   // The number of jobs of a principal that may wait or run.
   size_t JobsMaxOf(const std::string& name) const;
   // The time that all its jobs may have a device within a day.
@@ -94,7 +101,8 @@ class Principals {
   absl::StatusOr<Principal> OfTls(const grpc::CallbackServerContext& context,
                                   const grpc::AuthContext& auth) const;
 
-  const ClientRules rules_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const ClientRules> rules_ ABSL_GUARDED_BY(mutex_);
   const Tools tools_;
   mutable RefusedCalls refused_;
   const std::optional<gid_t> submit_group_;

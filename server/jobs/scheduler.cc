@@ -150,6 +150,8 @@ std::shared_ptr<Job> Scheduler::Enqueue(std::shared_ptr<Job> job) {
   MakeRoom();
   TellWaiting();
   changed_.notify_all();
+  spdlog::info("job {}: {} of {} waits, {}", job->id(), job->work().Name(), job->owner(),
+               job->view().row.subject);
   return job;
 }
 
@@ -188,6 +190,7 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
 
 void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& device_id) {
   const ActingFor acting({.name = job->owner()});
+  const WorkingOn working({.id = job->id(), .device_id = device_id});
   absl::StatusOr<DeviceTurns::Turn> turn = turns_.Take(
       device_id, job->work().Name(), [&] { return job->control.stop.load(); },
       [&](const std::string& holder) {

@@ -93,9 +93,9 @@ class Scheduler {
     Places::iterator place_;
   };
   // RESOURCE_EXHAUSTED when too many jobs are unfinished, of all or of the owner, or the owner's
-  // have had a device for as long as they may; UNAVAILABLE when the daemon stops. No principal but
-  // an operator may have more places than it leaves to others, so a newcomer finds one, nor may its
-  // jobs hold more than kSourceBytesMax of sources while they wait.
+  // have had a device for as long as they may; UNAVAILABLE when the daemon drains or stops. No
+  // principal but an operator may have more places than it leaves to others, so a newcomer finds
+  // one, nor may its jobs hold more than kSourceBytesMax of sources while they wait.
   absl::StatusOr<Place> TakePlace(const std::string& owner, size_t source_bytes = 0);
   static constexpr size_t kSourceBytesMax = size_t{64} << 20;
 
@@ -138,6 +138,11 @@ class Scheduler {
   std::string WhyNotOn(const Job& job, const std::string& device_id) const;
   // Was the job asked for before this scheduler was there?
   bool IsOlder(const db::JobRow& row) const { return row.created_unix_ms < started_unix_ms_; }
+
+  // While it drains, it neither takes nor starts jobs; those that run and can go on later stop and
+  // wait. Jobs that wait stay in the queue.
+  void SetDraining(bool draining);
+  bool draining() const;
 
   // Tells the running jobs to stop; those that can go on later stay unfinished in the store.
   void BeginStop();
@@ -261,6 +266,7 @@ class Scheduler {
   std::vector<Unstored> unstored_ ABSL_GUARDED_BY(mutex_);
   // Runs StoreLoop; started by the first end that cannot be stored.
   std::thread storer_ ABSL_GUARDED_BY(mutex_);
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -68,6 +68,12 @@ absl::StatusOr<Scheduler::Place> Scheduler::TakePlace(const std::string& owner,
   if (stopping_) {
     return WithReason(absl::UnavailableError("the daemon is stopping"), v1::ERROR_REASON_STOPPING);
   }
+  if (draining_) {
+    return WithReason(
+        absl::UnavailableError("the daemon is draining and takes no jobs; an operator ends that "
+                               "with `tunectl server drain --undo`"),
+        v1::ERROR_REASON_STOPPING);
+  }
   const size_t taken = live_.size() + places_.size();
   if (taken >= places) {
     return QueueFull(absl::StrCat("the queue is full: ", places,
@@ -157,6 +163,7 @@ Scheduler::Choice Scheduler::NextFor(const std::string& device_id) {
                       entry.number);
   };
   Choice choice;
+  if (draining_) return choice;
   for (auto& [id, entry] : live_) {
     if (entry.running || !IsFor(*entry.job, device_id)) continue;
     if (now < entry.not_before) {
@@ -216,6 +223,7 @@ Job* Scheduler::WhoYields(const std::string& device_id, const Job& waiting) cons
 
 void Scheduler::MakeRoom() {
   Charge(SteadyNow());
+  if (draining_) return;
   std::set<std::string> promised;  // devices that one of those who wait will have
   for (const Entry* entry : Waiting()) {
     const std::vector<std::string>& devices = entry->job->devices();
@@ -254,13 +262,35 @@ void Scheduler::TellWaiting() {
       }
     }
     // The job is queued even though no other job has the device.
-    const std::string away = WhyNowhere(*entry->job);
+    const std::string away =
+        draining_ ? "the daemon is draining and starts no jobs" : WhyNowhere(*entry->job);
     if (!away.empty()) message = absl::StrCat("waiting: ", away);
     entry->job->Update([&](JobView& view) {
       view.waiting = away.empty() && !message.empty();
       view.row.message = message;
     });
   }
+}
+
+void Scheduler::SetDraining(bool draining) {
+  MutexLock lock(mutex_);
+  draining_ = draining;
+  if (draining_) {
+    for (auto& [id, entry] : live_) {
+      if (!entry.running || !entry.job->work().resumable()) continue;
+      entry.job->control.yields = true;
+      entry.job->control.stop = true;
+    }
+  } else {
+    MakeRoom();
+  }
+  TellWaiting();
+  changed_.notify_all();
+}
+
+bool Scheduler::draining() const {
+  MutexLock lock(mutex_);
+  return draining_;
 }
 
 Scheduler::Counts Scheduler::counts() const {

@@ -6,6 +6,7 @@
 // do their work.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,27 @@ class ActingFor {
  private:
   inline static thread_local Sharer current_;
   Sharer before_;
+};
+
+// The job that a thread works on; the log says so (server/log.h).
+struct JobInHand {
+  int64_t id = 0;  // 0: none
+  std::string device_id;
+};
+
+// The calling thread works on a job while this lives.
+class WorkingOn {
+ public:
+  explicit WorkingOn(JobInHand job) : before_(std::exchange(current_, std::move(job))) {}
+  ~WorkingOn() { current_ = std::move(before_); }
+  WorkingOn(const WorkingOn&) = delete;
+  WorkingOn& operator=(const WorkingOn&) = delete;
+
+  static const JobInHand& Current() { return current_; }
+
+ private:
+  inline static thread_local JobInHand current_;
+  JobInHand before_;
 };
 
 }  // namespace tune::server

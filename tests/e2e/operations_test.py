@@ -97,5 +97,120 @@ class Doctor(Operations):
         self.assertIn("chmod go-w", done.stdout)
 
 
+class Log(Operations):
+    def test_json_lines_say_for_whom_and_on_what(self):
+        self.config.write_text(f'listen = "{self.address}"\nlog-format = "json"\n')
+        self.start()
+        self.run_tunectl("sweep", tunectl_kit.SAXPY, "--n", 4096, "--device", "cpu", "--budget", 5)
+        job = self.json_of("job", "list")["jobs"][0]
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        asked = next(line for line in lines if f"of {job['owner']} waits" in line["message"])
+        self.assertEqual(asked["principal"], job["owner"])
+        ran = next(line for line in lines if line.get("job") == job["id"])
+        self.assertEqual((ran["device"], ran["principal"]), ("cpu", job["owner"]))
+
+
+class Settings(Operations):
+    def test_a_file_sets_what_flags_set_and_flags_come_first(self):
+        self.config.write_text(f'# of this host\nlisten = ["{self.address}"]\nqueue = 17\nturn-seconds = 7\n'
+                               'cache-bytes = "64MiB"\nanonymous-readers = true\n')
+        self.start("--turn-seconds", "9")
+        bounds = self.json_of("server", "status")["bounds"]
+        self.assertEqual((bounds["unfinished_jobs"], bounds["turn_seconds"], bounds["cache_bytes"]), (17, 9, 64 << 20))
+
+    def test_wrong_files_are_refused_with_the_place(self):
+        cases = [("qeue = 3\n", "there is no setting 'qeue'; did you mean 'queue'?"),
+                 ("queue = 0\n", "--queue"),
+                 ("queue = 3\nlisten = 'unix:/x'\nqueue = 4\n", "queue is given twice"),
+                 ("[limits]\nqueue = 3\n", "it has no sections, but [limits]"),
+                 ('state-dir = "/a#b"\n', "a value cannot have a #"),
+                 ("check-config = true\n", "check-config"),
+                 ('log-level = "loud"\n', "unknown log level 'loud'"),
+                 ('submit-group = "no-such-group"\n', "no-such-group"),
+                 ('listen = "127.0.0.1:0"\n', "--tls-cert"),
+                 ('tls-principal = "ci"\n', "it is NAME=ROLE"),
+                 ('include-root = "x"\n', "include"),
+                 ("x" * (2 << 20), "more than 1 MiB")]
+        for text, why in cases:
+            with self.subTest(text[:40]):
+                self.config.write_text(text)
+                done = subprocess.run([str(tunectl_kit.BIN / "tunerd"), "--config", str(self.config), "--check-config"],
+                                      env=self.env, capture_output=True, text=True, timeout=60, check=False)
+                self.assertIn(done.returncode, (1, 2), done)
+                self.assertIn(why, done.stderr)
+        self.assertIn("was not readable", self.tunerd("--config", self.path / "none.toml", expect=2).stderr)
+
+    def test_check_config_starts_nothing(self):
+        self.config.write_text(f'listen = "{self.address}"\nstate-dir = "{self.path}/untouched"\n')
+        self.assertIn("in order", self.tunerd("--config", self.config, "--check-config").stdout)
+        self.assertFalse((self.path / "untouched").exists())
+        self.assertFalse((self.path / "d.sock").exists())
+
+    def test_sighup_takes_what_is_safe_and_names_the_rest(self):
+        self.config.write_text(f'listen = "{self.address}"\njobs-per-principal = 5\n')
+        daemon = self.start()
+        self.config.write_text(f'listen = "{self.address}"\njobs-per-principal = 6\nqueue = 99\nlog-level = "debug"\n')
+        daemon.send_signal(signal.SIGHUP)
+        bounds = lambda: self.json_of("server", "status")["bounds"]  # noqa: E731
+        self.await_true(lambda: bounds()["jobs_per_principal"] == 6, "the quota is not taken")
+        self.assertEqual(bounds()["unfinished_jobs"], 256)
+        self.await_true(lambda: "changed by a restart only: queue" in self.log.read_text(), "queue is not named")
+        self.config.write_text("jobs-per-principal = many\n")
+        daemon.send_signal(signal.SIGHUP)
+        self.await_true(lambda: "the settings stay as they are" in self.log.read_text(), "no error is logged")
+        self.assertEqual(bounds()["jobs_per_principal"], 6)
+
+
+class Ends(Operations):
+    def setUp(self):
+        super().setUp()
+        self.config.write_text(f'listen = "{self.address}"\n')
+
+    def job(self, identifier):
+        return next(job for job in self.json_of("job", "list")["jobs"] if job["id"] == identifier)
+
+    def sweep(self):
+        """A sweep that runs for long. Returns its job."""
+        self.run_tunectl("sweep", tunectl_kit.SAXPY, "--n", 1 << 16, "--device", "cpu", "--budget", "60s", "--detach")
+        job = self.json_of("job", "list")["jobs"][0]["id"]
+        self.await_true(lambda: self.job(job)["state"] == "JOB_STATE_RUNNING", "the sweep does not start")
+        return job
+
+    def test_a_drained_daemon_answers_takes_no_jobs_and_goes_on_after_undo(self):
+        self.start()
+        job = self.sweep()
+        self.assertIn("drained", self.run_tunectl("server", "drain").stdout)
+        self.assertTrue(self.json_of("server", "status")["draining"])
+        self.assertEqual(self.job(job)["state"], "JOB_STATE_QUEUED")
+        refused = self.run_tunectl("device", "ceilings", "cpu", expect=3)
+        self.assertIn("server drain --undo", refused.stderr)
+        self.run_tunectl("kernel", "list")
+        self.run_tunectl("server", "drain", "--undo")
+        self.await_true(lambda: self.job(job)["state"] == "JOB_STATE_RUNNING", "the sweep does not go on")
+
+    def test_stop_ends_the_daemon_and_the_sweep_goes_on_at_the_next_start(self):
+        daemon = self.start()
+        job = self.sweep()
+        self.assertIn(f"process {daemon.pid}", self.run_tunectl("server", "stop").stdout)
+        self.assertEqual(daemon.wait(timeout=30), 0)
+        self.start()
+        self.await_true(lambda: self.job(job)["state"] == "JOB_STATE_RUNNING", "the sweep is not taken up")
+
+    def test_sigterm_leaves_a_job_its_time_and_no_more(self):
+        self.config.write_text(f'listen = "{self.address}"\ndrain-seconds = 120\n')
+        daemon = self.start()
+        self.run_tunectl("device", "ceilings", "cpu", "--processes", 1, "--detach")
+        job = self.json_of("job", "list")["jobs"][0]["id"]
+        self.await_true(lambda: self.job(job)["state"] == "JOB_STATE_RUNNING", "the job does not start")
+        daemon.send_signal(signal.SIGTERM)
+        self.assertEqual(daemon.wait(timeout=120), 0)
+        self.start()
+        self.assertEqual(self.job(job)["state"], "JOB_STATE_DONE")
+
+    def test_without_a_daemon_there_is_nothing_to_stop(self):
+        for verb in ("stop", "drain"):
+            self.assertIn("no daemon answers", self.run_tunectl("server", verb, expect=3).stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
