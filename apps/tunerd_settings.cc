@@ -225,6 +225,10 @@ void AddOperation(CLI::App& app, Settings& settings) {
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
   app.add_flag("--log-json", settings.log_json, "The same as --log-format json");
+  app.add_option("--metrics", settings.options.metrics,
+                 "127.0.0.1:<port>, where a Prometheus of this host reads /metrics; by default "
+                 "nowhere (docs/operations.md)")
+      ->type_name("ADDRESS");
   app.add_option("--drain-seconds", settings.drain_seconds,
                  "Time that SIGTERM leaves to gates, comparisons and other jobs that cannot go on "
                  "later; sweeps stop at once and go on at the next start")

@@ -15,6 +15,7 @@ find_package(spdlog 1.10 REQUIRED)
 find_package(fmt 9.1 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(Boost 1.74 REQUIRED COMPONENTS context)  # fibers of the CPU device
+find_package(prometheus-cpp REQUIRED)         # metrics: their registry and text
 find_package(GTest 1.12 REQUIRED)
 find_package(benchmark 1.7 REQUIRED)
 

@@ -45,6 +45,6 @@ endif()
 
 # These have no archives of the distribution: they travel beside the programs (INSTALL_RPATH in module.cmake).
 if(NOT TUNE_PORTABLE)
-  install(IMPORTED_RUNTIME_ARTIFACTS benchmark::benchmark fmt::fmt spdlog::spdlog
+  install(IMPORTED_RUNTIME_ARTIFACTS benchmark::benchmark fmt::fmt prometheus-cpp::core spdlog::spdlog
           LIBRARY DESTINATION lib)
 endif()

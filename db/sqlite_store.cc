@@ -200,7 +200,8 @@ SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connect
                          const std::string& path, const StoreOptions& options)
     : lock_(std::move(lock)),
       path_(path),
-      writer_(std::move(writer), options.patience),
+      stored_trial_(options.stored_trial),
+      writer_(std::move(writer), options.patience, options.wrote),
       readers_(path, options.patience),
       statistics_readers_(path, options.patience) {}
 
@@ -335,10 +336,13 @@ absl::StatusOr<int64_t> SqliteStore::AppendTrial(const Trial& trial, const Trial
                                                    trial.measurement.samples_ns.size(),
                                                    " samples, the limit is ", kMaxSamples));
   }
-  return writer_.Compute<int64_t>([trial, key](Connection& connection) -> absl::StatusOr<int64_t> {
-    ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, key));
-    return InsertTrial(connection, trial, key_id);
-  });
+  const absl::StatusOr<int64_t> id =
+      writer_.Compute<int64_t>([trial, key](Connection& connection) -> absl::StatusOr<int64_t> {
+        ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, key));
+        return InsertTrial(connection, trial, key_id);
+      });
+  if (id.ok() && stored_trial_) stored_trial_(trial);
+  return id;
 }
 
 absl::StatusOr<Trial> SqliteStore::GetTrial(int64_t id) {

@@ -147,6 +147,7 @@ class SqliteStore : public Store {
   // the lock goes when nothing has the file open.
   const std::unique_ptr<FileLock> lock_;
   const std::string path_;
+  const std::function<void(const Trial&)> stored_trial_;
   Writer writer_;
   Readers readers_;
   Readers statistics_readers_;  // so that a status does not wait for a report

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,10 @@ struct StoreOptions {
   absl::Duration patience = absl::Seconds(30);
   // Discards the part of a damaged write-ahead log that cannot be read; a copy of the log is kept.
   bool drop_damaged_log = false;
+  // Called after each write with the time that it took until it was durable, and for each trial of
+  // a sweep that was stored. Either may be empty.
+  std::function<void(absl::Duration)> wrote;
+  std::function<void(const Trial&)> stored_trial;
 };
 
 // Thread-safe. One writer thread owns the only read-write connection and every checkpoint; writes

@@ -27,8 +27,12 @@ int KeepLogPages(void* log_pages, sqlite3*, const char*, int pages) {
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Connection> connection, absl::Duration patience)
-    : writable_(connection != nullptr), connection_(std::move(connection)), patience_(patience) {
+Writer::Writer(std::unique_ptr<Connection> connection, absl::Duration patience,
+               std::function<void(absl::Duration)> wrote)
+    : writable_(connection != nullptr),
+      connection_(std::move(connection)),
+      patience_(patience),
+      wrote_(std::move(wrote)) {
   if (!writable_) return;
   sqlite3_wal_hook(connection_->handle(), KeepLogPages, &log_pages_);
   thread_ = std::thread([this] { Loop(); });
@@ -43,7 +47,7 @@ Writer::~Writer() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status Writer::Run(Work work) {
+absl::Status Writer::Await(Work work) {
   if (!writable_) {
     return absl::FailedPreconditionError(
         "the store is open to read only, as another process has it");

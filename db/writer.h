@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "base/steady_time.h"
 #include "db/statement.h"
 
 namespace tune::db {
@@ -26,7 +27,9 @@ class Writer {
 
   // Without a connection nothing can be written. `patience` is the longest time that a call waits
   // for its write to be durable.
-  Writer(std::unique_ptr<Connection> connection, absl::Duration patience);
+  // `wrote` is told how long each write took; it may be empty.
+  Writer(std::unique_ptr<Connection> connection, absl::Duration patience,
+         std::function<void(absl::Duration)> wrote = {});
   // Finishes what is queued. REQUIRES: no call of Run is under way.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -36,7 +39,12 @@ class Writer {
   // waits together shares one commit; work that fails is rolled back alone. UNAVAILABLE if too much
   // is queued, or the write did not start in time: nothing was written. DEADLINE_EXCEEDED if the
   // write started and did not finish in time: it may have been written.
-  absl::Status Run(Work work);
+  absl::Status Run(Work work) {
+    const absl::Time begin = SteadyNow();
+    const absl::Status status = Await(std::move(work));
+    if (wrote_ && status.ok()) wrote_(SteadyNow() - begin);
+    return status;
+  }
   bool writable() const { return writable_; }
   // Runs `work` and returns its result.
   template <typename T>
@@ -58,6 +66,7 @@ class Writer {
   };
   using TaskPtr = std::shared_ptr<Task>;
 
+  absl::Status Await(Work work);
   void Loop();
   // The next batch; empty when the writer was idle for a while or is to stop.
   std::vector<TaskPtr> TakeBatch();
@@ -73,6 +82,7 @@ class Writer {
   int log_pages_ = 0;  // in the write-ahead log, as of the last commit
 
   const absl::Duration patience_;
+  const std::function<void(absl::Duration)> wrote_;
   Mutex mutex_;
   std::condition_variable queued_changed_;
   std::condition_variable batch_done_;

@@ -5,11 +5,21 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "server/job_table.h"
 #include "server/modules.h"
 
 namespace tune::server {
+namespace {
+
+// "sweep" of JOB_KIND_SWEEP.
+std::string LabelOf(absl::string_view name, absl::string_view prefix) {
+  return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
+}
+
+}  // namespace
 
 Scheduler::Options JobsModule::SchedulerOptions() const {
   const ServerOptions& options = store.options;
@@ -30,6 +40,17 @@ Scheduler::Options JobsModule::SchedulerOptions() const {
           [this](const std::string& owner) { return access.principals->JobTimeMaxOf(owner); },
       .is_operator =
           [this](const std::string& owner) { return access.principals->IsOperator(owner); }};
+  if (Metrics* const metrics = store.metrics; metrics != nullptr) {
+    scheduling.job_ended = [metrics](const db::JobRow& row) {
+      metrics->CountJobEnd(
+          LabelOf(v1::JobKind_Name(static_cast<v1::JobKind>(row.kind)), "JOB_KIND_"),
+          LabelOf(v1::JobState_Name(static_cast<v1::JobState>(row.state)), "JOB_STATE_"));
+    };
+    scheduling.had_device = [metrics](const std::string& owner, const std::string& device,
+                                      absl::Duration time) {
+      metrics->CountDeviceTime(owner, device, time);
+    };
+  }
   // An embedded server does not try a device again, so its jobs wait for none.
   if (!options.embedded) {
     scheduling.why_out_of_use = [this](const std::string& id) {

@@ -24,6 +24,8 @@
 #include "server/jobs/watch_ticker.h"
 #include "server/kernels/catalogue.h"
 #include "server/kernels/space_solver.h"
+#include "server/metrics/metrics.h"
+#include "server/metrics/metrics_listener.h"
 #include "server/records/record_book.h"
 #include "server/rpc/certificate_files.h"
 #include "server/rpc/connections.h"
@@ -69,8 +71,8 @@ std::string StorePath(const std::string& state_dir);
 
 // The store of the state folder.
 struct StoreModule final : Module {
-  explicit StoreModule(const ServerOptions& server_options)
-      : options(server_options), use(server_options.store_use) {}
+  StoreModule(const ServerOptions& server_options, Metrics* event_metrics)
+      : options(server_options), metrics(event_metrics), use(server_options.store_use) {}
 
   absl::Status Start() override;
   // The process that owns the store, if this one only reads it.
@@ -82,6 +84,7 @@ struct StoreModule final : Module {
   void Report(Executor& executor);
 
   const ServerOptions& options;
+  Metrics* const metrics;            // of every module; null: nobody reads them
   StoreUse use;                      // kOwn also if a store to be read was not there
   bool has_no_jobs = false;          // that this server would take up
   std::unique_ptr<db::Store> store;  // null if the server has none
@@ -249,6 +252,22 @@ struct ServicesModule final : Module {
   std::vector<std::unique_ptr<Guard>> guards_;
   KernelService* kernel_service_ = nullptr;
   DeviceService* device_service_ = nullptr;
+};
+
+// The port at which metrics are read.
+struct MetricsModule final : Module {
+  // `jobs_module` has the modules whose figures are read.
+  explicit MetricsModule(JobsModule& jobs_module) : jobs(jobs_module) {}
+
+  absl::Status Start() override;
+  void BeginStop() override { listener = nullptr; }
+
+  JobsModule& jobs;
+  const absl::Time started = absl::Now();
+  std::unique_ptr<MetricsListener> listener;  // null: they are not served
+
+ private:
+  std::string Text() const;
 };
 
 }  // namespace tune::server

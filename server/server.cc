@@ -21,7 +21,9 @@ struct Server::Parts {
   }
 
   const ServerOptions options;
-  StoreModule store{options};
+  const std::unique_ptr<Metrics> metrics =
+      options.metrics.empty() ? nullptr : std::make_unique<Metrics>();
+  StoreModule store{options, metrics.get()};
   DevicesModule devices{store};
   CallsModule calls{options.limits};
   ListenersModule listeners{options, calls};
@@ -29,6 +31,7 @@ struct Server::Parts {
   RecordsModule records{store, devices};
   JobsModule jobs{store, devices, calls, access, records};
   ServicesModule services{jobs};
+  MetricsModule metrics_module{jobs};
   std::vector<Module*> started;
 };
 
@@ -42,6 +45,7 @@ absl::Status Server::Parts::Start() {
   RETURN_IF_ERROR(Start(records));
   RETURN_IF_ERROR(Start(jobs));
   RETURN_IF_ERROR(Start(services));
+  RETURN_IF_ERROR(Start(metrics_module));
   return Start(listeners);
 }
 
@@ -72,12 +76,18 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
 
 const std::vector<std::string>& Server::addresses() const { return parts_->listeners.addresses; }
 
+std::string Server::metrics_address() const {
+  const auto& listener = parts_->metrics_module.listener;
+  return listener == nullptr ? "" : listener->address();
+}
+
 void Server::ReadCertificates() {
   if (parts_->listeners.certificates != nullptr) parts_->listeners.certificates->LookAgain();
 }
 
 absl::Status Server::Check(const ServerOptions& options) {
   RETURN_IF_ERROR(ListenersModule::Check(options));
+  if (!options.metrics.empty()) RETURN_IF_ERROR(CheckLoopback(options.metrics));
   return IncludeRoots::Read(options.include_roots).status();
 }
 

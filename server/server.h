@@ -36,6 +36,7 @@ struct ServerOptions {
   // Each "unix:<path>", or "<host>:<port>", which needs `tls`; none: in-process only.
   std::vector<std::string> addresses;
   TlsOptions tls;
+  std::string metrics;  // "127.0.0.1:9464", where Prometheus reads metrics; empty: nowhere
   ClientRules clients;
   mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
   bool embedded = false;      // inside another program, for that program alone
@@ -76,6 +77,9 @@ class Server {
   std::shared_ptr<grpc::Channel> InProcessChannel();
   // The addresses that clients connect to, with the ports that were really taken.
   const std::vector<std::string>& addresses() const;
+
+  // The address of the metrics, with the port that was really taken; empty: they are not served.
+  std::string metrics_address() const;
 
   // Looks at the files of certificates now, as it does by itself each second.
   void ReadCertificates();

@@ -12,6 +12,7 @@
 #include "server/gate/gate_service.h"
 #include "server/jobs/job_service.h"
 #include "server/kernels/kernel_service.h"
+#include "server/metrics/call_metrics.h"
 #include "server/modules.h"
 #include "server/profile/profile_service.h"
 #include "server/records/record_service.h"
@@ -122,6 +123,11 @@ absl::Status ServicesModule::Start() {
   grpc::EnableDefaultHealthCheckService(true);
   return jobs.calls.Serve([this](grpc::ServerBuilder& builder) {
     jobs.access.listeners.AddTo(builder);
+    if (Metrics* const metrics = jobs.store.metrics; metrics != nullptr) {
+      std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
+      creators.push_back(MakeCallCounter(*metrics));
+      builder.experimental().SetInterceptorCreators(std::move(creators));
+    }
     for (const std::unique_ptr<Guard>& guard : guards_) builder.RegisterService(guard.get());
   });
 }

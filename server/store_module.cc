@@ -43,8 +43,14 @@ absl::Status StoreModule::Start() {
     has_no_jobs = absl::IsNotFound(opened.status());
   }
   RETURN_IF_ERROR(MakePrivateDir(options.state_dir));
-  ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir),
-                                          {.drop_damaged_log = options.drop_damaged_log}));
+  db::StoreOptions opening{.drop_damaged_log = options.drop_damaged_log};
+  if (metrics != nullptr) {
+    opening.wrote = [this](absl::Duration time) { metrics->CountWrite(time); };
+    opening.stored_trial = [this](const Trial& trial) {
+      metrics->CountTrial(ToText(trial.outcome));
+    };
+  }
+  ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir), opening));
   return absl::OkStatus();
 }
 

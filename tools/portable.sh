@@ -69,7 +69,7 @@ done
 apt=(apt-get -q -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$out/apt" -o "Dir::State::lists=$out/lists"
      -o APT::Sandbox::User=root)
 quietly "$log" "${apt[@]}" update || die "the sources of packages cannot be listed; the whole log is in $log"
-for package in libabsl-dev libbenchmark-dev libfmt-dev libspdlog-dev; do
+for package in libabsl-dev libbenchmark-dev libfmt-dev libspdlog-dev prometheus-cpp-dev; do
   source=$(dpkg-query -W -f '${source:Package}' $package)
   (cd "$out/sources" && quietly "$OLDPWD/$log" "${apt[@]}" source "$source=$(dpkg-query -W -f '${source:Version}' $package)") ||
     die "there is no source of $package; the whole log is in $log"

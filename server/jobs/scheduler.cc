@@ -296,6 +296,7 @@ JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
   absl::Time over = SteadyNow();
   // Clocks differ by a little: what was stopped for its quota has used it up.
   if (job.control.overdue && left == limit) over = std::max(over, begin + left);
+  if (options_.had_device) options_.had_device(job.owner(), device_id, over - begin);
   MutexLock lock(mutex_);
   Device& device = devices_.at(device_id);
   Charge(device, device_id, over);
@@ -447,6 +448,7 @@ absl::Status Scheduler::GiveResult(Job& job, const absl::Status& status) {
 void Scheduler::Forget(Job& job, const db::JobRow& row, const absl::Status& status) {
   spdlog::info("job {}: ended{}{}", row.id, row.message.empty() ? "" : "; ", row.message);
   job.Update([&](JobView& view) { view = {.row = row}; });
+  if (options_.job_ended) options_.job_ended(row);
   const absl::Status given = GiveResult(job, status);
   std::shared_ptr<Job> kept;
   {

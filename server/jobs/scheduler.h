@@ -71,6 +71,10 @@ class Scheduler {
     std::function<std::string(const std::string& device_id)> why_out_of_use;
     // Empty: every owner is an operator.
     std::function<bool(const std::string& owner)> is_operator;
+    // Told of each end of a job, and of the time that its work had a device; may be empty.
+    std::function<void(const db::JobRow& row)> job_ended;
+    std::function<void(const std::string& owner, const std::string& device_id, absl::Duration time)>
+        had_device;
   };
   // All must outlive the scheduler.
   Scheduler(const Options& options, db::JobStore& store, DeviceTurns& turns, WatchTicker& ticker,

@@ -215,6 +215,12 @@ std::string CompileCache::PathOf(const std::string& key) const {
 }
 
 std::optional<Artifact> CompileCache::Get(const std::string& key) {
+  std::optional<Artifact> artifact = Find(key);
+  ++(artifact ? hits_ : misses_);
+  return artifact;
+}
+
+std::optional<Artifact> CompileCache::Find(const std::string& key) {
   const std::string path = PathOf(key);
   std::optional<std::string> bytes = ReadFile(path);
   if (!bytes) return std::nullopt;

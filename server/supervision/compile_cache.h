@@ -45,12 +45,16 @@ class CompileCache {
   absl::StatusOr<int64_t> Clear();
 
   int64_t bytes();
+  // Calls of Get since the cache was opened, by what they found.
+  uint64_t hits() const { return hits_; }
+  uint64_t misses() const { return misses_; }
   // Like bytes(), but never waits: 0 until the entries have been counted.
   int64_t known_bytes() const { return std::max<int64_t>(0, bytes_); }
 
  private:
   CompileCache(std::string dir, int64_t bytes_max);
   std::string PathOf(const std::string& key) const;
+  std::optional<Artifact> Find(const std::string& key);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string dir_;
@@ -58,6 +62,8 @@ class CompileCache {
   Mutex mutex_;
   // Written under mutex_. Counted on first use; -1 until then.
   std::atomic<int64_t> bytes_ = -1;
+  std::atomic<uint64_t> hits_ = 0;
+  std::atomic<uint64_t> misses_ = 0;
 };
 
 }  // namespace tune::server

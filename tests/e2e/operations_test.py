@@ -161,6 +161,60 @@ class Settings(Operations):
         self.assertEqual(bounds()["jobs_per_principal"], 6)
 
 
+class Metrics(Operations):
+    TABLE_ROW = re.compile(r"^\| `(tunerd_\w+)` \| (\w+) \|", re.M)
+
+    def scrape(self):
+        """{family: type}, and the text."""
+        port = re.findall(r"metrics at http://127.0.0.1:(\d+)/metrics", self.log.read_text())[-1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
+            self.assertTrue(page.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+            text = page.read().decode()
+        return dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M)), text
+
+    def test_every_figure_is_served_documented_and_on_the_dashboard(self):
+        self.config.write_text(f'listen = "{self.address}"\nmetrics = "127.0.0.1:0"\n')
+        self.start()
+        self.run_tunectl("sweep", tunectl_kit.SAXPY, "--n", 4096, "--device", "cpu", "--budget", 5)
+        families, text = self.scrape()
+        documented = dict(self.TABLE_ROW.findall((tunectl_kit.ROOT / "docs/operations.md").read_text()))
+        without = {"tunerd_certificate_expiry_time_seconds"}  # this daemon has no certificate
+        self.assertEqual(families, {name: kind for name, kind in documented.items() if name not in without})
+        for name, kind in families.items():
+            self.assertEqual(name.endswith("_total"), kind == "counter", name)
+        self.assertRegex(text, r'tunerd_trials_total\{outcome="ok"\} [1-9]')
+        self.assertRegex(text, r'tunerd_jobs_ended_total\{kind="sweep",state="done"\} 1')
+        self.assertRegex(text, r'tunerd_device_time_seconds_total\{device="cpu",principal="[^"]+"\} [0-9.]*[1-9]')
+        self.assertRegex(text, r'tunerd_rpc_calls_total\{code="OK",method="/tune.v1.SweepService/SubmitSweep"\} 1')
+        self.assertRegex(text, r"tunerd_store_write_duration_seconds_count [1-9]")
+        dashboard = (tunectl_kit.ROOT / "docker/grafana-dashboard.json").read_text()
+        shown = {re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"tunerd_\w+", dashboard)}
+        self.assertEqual(shown, set(documented))
+        json.loads(dashboard)
+
+    def test_only_the_loopback_serves_them(self):
+        for address in ("0.0.0.0:9464", "example.org:9464", "127.0.0.1", "127.0.0.1:70000"):
+            done = self.tunerd("--metrics", address, "--check-config", expect=1)
+            self.assertIn("a port of the loopback", done.stderr)
+
+    def test_a_taken_port_keeps_the_daemon_from_starting(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            done = self.tunerd("--listen", self.address, "--metrics", "127.0.0.1:%d" % taken.getsockname()[1],
+                               expect=1)
+        self.assertIn("is it taken?", done.stderr)
+
+    def test_a_client_that_sends_nothing_delays_no_scrape_and_no_stop(self):
+        self.config.write_text(f'listen = "{self.address}"\nmetrics = "127.0.0.1:0"\n')
+        daemon = self.start()
+        port = int(re.findall(r"metrics at http://127.0.0.1:(\d+)", self.log.read_text())[-1])
+        with socket.create_connection(("127.0.0.1", port)):
+            self.scrape()
+            daemon.terminate()
+            self.assertEqual(daemon.wait(timeout=20), 0)
+
+
 class Ends(Operations):
     def setUp(self):
         super().setUp()
