@@ -9,6 +9,7 @@
 #include "client/cli/app.h"
 #include "server/embedded.h"
 #include "server/replay/replay_server.h"
+#include "server/store_service.h"
 
 namespace {
 
@@ -57,5 +58,6 @@ int main(int argc, char** argv) {
                                                        .triton_python = tools.triton_python,
                                                        .numpy_python = tools.numpy_python}));
            },
-       .replay = [] { return Embed(tune::server::ReplayServer::Start()); }});
+       .replay = [] { return Embed(tune::server::ReplayServer::Start()); },
+       .restore_store = tune::server::RestoreStore});
 }

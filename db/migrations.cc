@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "db/backup.h"
 
 namespace tune::embedded {
 extern const std::string_view schema_sql;
@@ -23,9 +22,6 @@ extern const std::string_view counted_rows_sql;
 namespace tune::db {
 namespace {
 
-// "tune" in ASCII: distinguishes our files from other programs' databases.
-constexpr int64_t kApplicationId = 0x74756e65;
-
 absl::Status CheckOwner(Connection& connection, const std::string& path, int64_t version) {
   ASSIGN_OR_RETURN(int64_t application, connection.QueryInteger("PRAGMA application_id"));
   if (application == kApplicationId) return absl::OkStatus();
@@ -33,31 +29,6 @@ absl::Status CheckOwner(Connection& connection, const std::string& path, int64_t
   if (version == 0 && objects == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(path, " is a database of another program; choose another file"));
-}
-
-absl::Status CopyPages(Connection& from, sqlite3* to, const std::string& to_path) {
-  sqlite3_backup* backup = sqlite3_backup_init(to, "main", from.handle(), "main");
-  if (backup == nullptr) return SqliteStatus(sqlite3_errcode(to), to, to_path);
-  sqlite3_backup_step(backup, -1);
-  return SqliteStatus(sqlite3_backup_finish(backup), to,
-                      absl::StrCat("cannot write the backup ", to_path));
-}
-
-// Written beside its final name and renamed, so that a backup is whole or not there.
-absl::Status BackUp(Connection& connection, const std::string& path, int64_t version) {
-  const std::string final_path = absl::StrCat(path, ".v", version, ".bak");
-  const std::string partial_path = absl::StrCat(final_path, ".partial");
-  std::error_code error;
-  std::filesystem::remove(partial_path, error);
-  {
-    ASSIGN_OR_RETURN(std::unique_ptr<Connection> copy,
-                     Connection::Open(partial_path, Connection::Mode::kReadWriteCreate));
-    RETURN_IF_ERROR(CopyPages(connection, copy->handle(), partial_path));
-  }
-  std::filesystem::rename(partial_path, final_path, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot name the backup ", final_path, ": ", error.message()));
 }
 
 absl::Status RunStep(Connection& connection, absl::string_view step, int64_t version) {
@@ -105,7 +76,7 @@ absl::Status Migrate(Connection& connection, const std::string& path,
         kOldestVersion, "; name another --state-dir, or move the file away"));
   }
   if (version == newest) return absl::OkStatus();
-  if (version > 0) RETURN_IF_ERROR(BackUp(connection, path, version));
+  if (version > 0) RETURN_IF_ERROR(CopyTo(connection, absl::StrCat(path, ".v", version, ".bak")));
   // A step may replace a table that others refer to. SQLite takes this between transactions alone.
   RETURN_IF_ERROR(connection.Execute("PRAGMA foreign_keys = OFF"));
   for (int64_t to = std::max(version + 1, kOldestVersion); to <= newest; ++to) {

@@ -12,6 +12,9 @@
 
 namespace tune::db {
 
+// "tune" in ASCII, SQLite's application_id: distinguishes our files from other programs' databases.
+inline constexpr int64_t kApplicationId = 0x74756e65;
+
 // The version that schema.sql makes of an empty file, and the oldest that Migrate takes.
 inline constexpr int64_t kOldestVersion = 14;
 

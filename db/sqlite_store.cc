@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "db/backup.h"
 #include "db/columns.h"
 #include "db/gate.h"
 #include "db/json.h"
@@ -191,6 +192,13 @@ absl::StatusOr<std::unique_ptr<Store>> Store::OpenToRead(const std::string& path
   return std::make_unique<SqliteStore>(nullptr, nullptr, canonical, StoreOptions());
 }
 
+absl::StatusOr<std::string> Store::Restore(const std::string& backup, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string canonical, CanonicalPath(path));
+  RETURN_IF_ERROR(CheckFileSystem(canonical));
+  ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, FileLock::Take(canonical));
+  return PutInPlace(backup, canonical);
+}
+
 std::string Store::WriterOf(const std::string& path) {
   const absl::StatusOr<std::string> canonical = CanonicalPath(path);
   return canonical.ok() ? FileLock::Holder(*canonical) : "";
@@ -209,6 +217,25 @@ absl::Status SqliteStore::CheckFile(const Cancelled& cancelled) {
   if (IsCheckedAtOnce(path_)) return absl::OkStatus();
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return QuickCheck(*reader, path_, cancelled);
+}
+
+absl::Status SqliteStore::CheckAll(const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  RETURN_IF_ERROR(QuickCheck(*reader, path_, cancelled));
+  Statement query = reader->Prepare("PRAGMA foreign_key_check");
+  ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (!found) return absl::OkStatus();
+  std::string table, parent;
+  int64_t row = 0;
+  query.Read(table, row, parent);
+  return absl::DataLossError(absl::StrCat(path_, ": row ", row, " of ", table,
+                                          " refers to a row of ", parent,
+                                          " that is not there; put a backup in its place"));
+}
+
+absl::Status SqliteStore::BackUp(const std::string& path) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  return CopyTo(*reader, path);
 }
 
 absl::Status SqliteStore::PutKernel(const KernelRow& kernel) {

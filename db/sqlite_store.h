@@ -78,6 +78,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<Trial>> TrialsWithIds(const std::vector<int64_t>& ids,
                                                    bool whole) override;
   absl::Status CheckFile(const Cancelled& cancelled) override;
+  absl::Status CheckAll(const Cancelled& cancelled) override;
+  absl::Status BackUp(const std::string& path) override;
 
   absl::StatusOr<StoredBytes> StoredBy(const std::string& owner) override;
   absl::StatusOr<std::vector<StoredBytes>> StoredMost(uint32_t limit) override;

@@ -95,6 +95,10 @@ class Store : public KernelStore,
   static absl::StatusOr<std::unique_ptr<Store>> OpenToRead(const std::string& path);
   // The process that has the store open to write, as "tunectl (process 17)"; empty if none has.
   static std::string WriterOf(const std::string& path);
+  // Puts a backup in the place of `path`, which must not be open, and keeps the store that was
+  // there. Returns its new name; empty: there was none. FAILED_PRECONDITION: a process has it open;
+  // INVALID_ARGUMENT: no backup, or a newer program's; DATA_LOSS: the backup is damaged.
+  static absl::StatusOr<std::string> Restore(const std::string& backup, const std::string& path);
   virtual bool writable() const = 0;
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
   // Rows that lists have left out since the store was opened, a thousand at most.
@@ -104,6 +108,10 @@ class Store : public KernelStore,
   // Checks the whole file, which Open leaves out for a file where it would take long.
   // DATA_LOSS; CANCELLED.
   virtual absl::Status CheckFile(const Cancelled& cancelled) = 0;
+  // Checks the whole file, of any size, and what rows refer to. Errors as of CheckFile.
+  virtual absl::Status CheckAll(const Cancelled& cancelled) = 0;
+  // Copies the store as it is at one moment to a new file, while others write.
+  virtual absl::Status BackUp(const std::string& path) = 0;
 };
 
 }  // namespace tune::db

@@ -21,6 +21,7 @@
 #include "server/server_service.h"
 #include "server/snapshots/snapshot_service.h"
 #include "server/snapshots/vault_service.h"
+#include "server/store_service.h"
 #include "server/sweep/sweep_service.h"
 #include "server/wire/nouns.h"
 
@@ -95,6 +96,7 @@ void ServicesModule::AddServerServices() {
                   *jobs.records.records, principals, *jobs.access.tokens, listeners.tcp_connections,
                   listeners.unix_connections, listeners.certificates.get()},
       executors);
+  Add<v1::StoreService, StoreService>(*jobs.store.store, options.state_dir, executors);
   const auto cancel_jobs = [this](const std::string& owner, absl::Time deadline,
                                   v1::RevokeTokenResponse& response) {
     const CancelledJobs cancelled = CancelJobsOf(owner, jobs.tools(), deadline);

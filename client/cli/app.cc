@@ -87,8 +87,8 @@ Command TunectlCommand(const CLI::App& app, Session& session) {
                     StrategyCommand(session), ReportCommand(session),   BenchCommand(session),
                     CompareCommand(session),  GateCommand(session),     BaselineCommand(session),
                     HistoryCommand(session),  SnapshotCommand(session), ServerCommand(session),
-                    RunCommand(session),      TokenCommand(session),    VaultCommand(session),
-                    DoctorCommand(session),   HelpCommand(app)}};
+                    RunCommand(session),      TokenCommand(session),    StoreCommand(session),
+                    VaultCommand(session),    DoctorCommand(session),   HelpCommand(app)}};
 }
 
 // The parser of the commands, and what it was made of.

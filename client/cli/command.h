@@ -135,6 +135,7 @@ Command RunCommand(Session& session);        // run -- PROGRAM
 Command ServerCommand(Session& session);     // server status|drain|stop, server cache clear
 Command SnapshotCommand(Session& session);   // snapshot list|show|diff|pin|...
 Command SpaceCommand(Session& session);      // space count|show|sample
+Command StoreCommand(Session& session);      // store check|backup|restore
 Command StrategyCommand(Session& session);   // strategy list|compare
 Command SweepCommand(Session& session);      // sweep KERNEL
 Command TokenCommand(Session& session);      // token create|list|revoke

@@ -43,6 +43,8 @@ struct EmbeddedServers {
       Need, const std::vector<std::string>& kernels, const HostTools& tools)>
       daemon;
   StartEmbedded replay;  // recorded spaces; holds no state and no device
+  // Puts a backup in the place of the store; returns the new name of the one before, if any.
+  std::function<absl::StatusOr<std::string>(const std::string& file)> restore_store = {};
 };
 
 class Connection {

@@ -28,6 +28,11 @@ class Session {
   // To v1::ReplayService, which plays recorded spaces and is always in this process; the same.
   absl::StatusOr<Connection*> Replay();
 
+  // See EmbeddedServers.
+  absl::StatusOr<std::string> RestoreStore(const std::string& file) const {
+    return embedded_.restore_store(file);
+  }
+
   // Flags before the command, and the dims among the command's.
   std::string address;
   TlsFiles tls;

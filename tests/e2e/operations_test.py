@@ -215,6 +215,64 @@ class Metrics(Operations):
             self.assertEqual(daemon.wait(timeout=20), 0)
 
 
+class Store(Operations):
+    def records(self):
+        return self.json_of("record", "list")["records"]
+
+    def backup(self):
+        return pathlib.Path(self.json_of("store", "backup")["path"])
+
+    def test_a_backup_made_during_a_sweep_restores_to_what_was_there(self):
+        self.run_tunectl("sweep", tunectl_kit.SAXPY, "--n", 4096, "--device", "cpu", "--budget", 5)
+        records = self.records()
+        self.config.write_text(f'listen = "{self.address}"\n')
+        daemon = self.start()
+        self.run_tunectl("sweep", tunectl_kit.SAXPY, "--n", 1 << 16, "--device", "cpu", "--budget", "60s", "--detach")
+        backup = self.backup()
+        self.assertEqual(backup.parent, self.path / "state/backups")
+        self.assertEqual(stat.S_IMODE(backup.stat().st_mode) & 0o077, 0)
+        self.assertIn("is whole", self.run_tunectl("store", "check").stdout)
+        del self.env["TUNE_ADDRESS"]
+        refused = self.run_tunectl("store", "restore", backup, expect=1)
+        self.assertIn("tunerd", refused.stderr)
+        daemon.terminate()
+        daemon.wait(timeout=60)
+        (self.path / "state/tune.db").write_bytes(b"lost")
+        (self.path / "state/tune.db-wal").unlink(missing_ok=True)
+        restored = self.run_tunectl("store", "restore", backup).stdout
+        kept = pathlib.Path(re.search(r"the store before is (\S+)", restored)[1])
+        self.assertEqual(kept.read_bytes(), b"lost")
+        self.assertEqual(self.records(), records)
+        self.assertEqual(len(self.json_of("job", "list")["jobs"]), 2)
+        self.run_tunectl("store", "check")
+
+    def test_what_is_no_backup_of_this_program_is_refused_and_changes_nothing(self):
+        self.run_tunectl("sweep", tunectl_kit.SAXPY, "--n", 4096, "--device", "cpu", "--budget", 5)
+        records = self.records()
+        backup = self.backup()
+        whole = backup.read_bytes()
+        cut, foreign, newer = self.path / "cut.db", self.path / "foreign.db", self.path / "newer.db"
+        cut.write_bytes(whole[:len(whole) // 2])
+        with sqlite3.connect(foreign) as database:
+            database.execute("CREATE TABLE other (id)")
+        newer.write_bytes(whole)
+        with sqlite3.connect(newer) as database:
+            database.execute("PRAGMA user_version = 999")
+        for file, why in ((cut, "damaged|malformed|no backup of a store"), (foreign, "no backup of a store"), (newer, "schema version 999"),
+                          (self.path / "none.db", "there is no file")):
+            done = subprocess.run(self.command("store", "restore", file), env=self.env, capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertNotEqual(done.returncode, 0, file)
+            self.assertRegex(done.stderr, why)
+        self.assertEqual(self.records(), records)
+
+    def test_old_backups_go(self):
+        first, *later = [self.backup() for _ in range(3)]
+        kept = self.json_of("store", "backup", "--keep", 2)
+        self.assertEqual(kept["removed"], [str(first), str(later[0])])
+        self.assertEqual(len(list(first.parent.iterdir())), 2)
+
+
 class Ends(Operations):
     def setUp(self):
         super().setUp()
