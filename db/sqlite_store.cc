@@ -91,9 +91,10 @@ Statement& BindKnown(const Known& known, Statement& query) {
                     Outcome::kWrongResult);
 }
 
-absl::StatusOr<std::vector<Trial>> OldestFirst(absl::StatusOr<std::vector<Trial>> trials) {
-  if (trials.ok()) std::reverse(trials->begin(), trials->end());
-  return trials;
+template <typename Row>
+absl::StatusOr<std::vector<Row>> OldestFirst(absl::StatusOr<std::vector<Row>> rows) {
+  if (rows.ok()) std::reverse(rows->begin(), rows->end());
+  return rows;
 }
 
 // The newest `limit` of the known trials, oldest first.
@@ -394,6 +395,17 @@ absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsOfSweep(int64_t sweep_id) 
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLoad), "WHERE trial.sweep_id = ? ORDER BY trial.id"));
   return ReadReadable(query.Bind(sweep_id), ReadTrial, unreadable_, "trial");
+}
+
+absl::StatusOr<std::vector<TrialPoint>> SqliteStore::PointsOfSweep(int64_t sweep_id,
+                                                                   uint32_t limit) {
+  ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
+  Statement query =
+      reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<TrialPoint>(),
+                                   " FROM trial WHERE sweep_id = ? ORDER BY id DESC LIMIT ?"));
+  query.Bind(sweep_id, limit);
+  const auto read = [](Statement& row) { return ReadRow<TrialPoint>(row); };
+  return OldestFirst(ReadReadable(query, read, unreadable_, "trial"));
 }
 
 absl::StatusOr<std::vector<Trial>> SqliteStore::TrialsAfter(int64_t sweep_id, int64_t trial_id,

@@ -53,6 +53,7 @@ class SqliteStore : public Store {
   absl::StatusOr<Trial> GetTrial(int64_t id) override;
   absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) override;
+  absl::StatusOr<std::vector<TrialPoint>> PointsOfSweep(int64_t sweep_id, uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                  uint32_t limit) override;
   absl::StatusOr<std::vector<Trial>> TrialsOfKey(const TrialKey& key, uint32_t limit) override;

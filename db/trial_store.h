@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/fields.h"
 #include "lookup/record.h"
 #include "tuner/trial.h"
 #include "tuner/trial_key.h"
@@ -19,6 +20,20 @@ struct SweepRow;
 
 // The most trials of a key that a call returns by default.
 inline constexpr uint32_t kKnownTrialsMax = 50000;
+
+// A trial as a point of a picture: without its config, its message and its samples.
+struct TrialPoint {
+  int64_t id = 0;
+  TrialPurpose purpose = TrialPurpose::kSearch;
+  Outcome outcome = Outcome::kOk;
+  double latency_ns_median = 0;
+  double latency_ns_low = 0;
+  double latency_ns_high = 0;
+  double evaluate_seconds = 0;
+  int64_t finished_unix_ms = 0;
+};
+TUNE_FIELDS(TrialPoint, id, purpose, outcome, latency_ns_median, latency_ns_low, latency_ns_high,
+            evaluate_seconds, finished_unix_ms);
 
 // Thread-safe.
 class TrialStore {
@@ -31,6 +46,9 @@ class TrialStore {
   // The key under which a trial was measured.
   virtual absl::StatusOr<TrialKey> KeyOfTrial(int64_t id) = 0;
   virtual absl::StatusOr<std::vector<Trial>> TrialsOfSweep(int64_t sweep_id) = 0;  // oldest first
+  // The newest `limit` trials of a sweep as points, oldest first.
+  virtual absl::StatusOr<std::vector<TrialPoint>> PointsOfSweep(int64_t sweep_id,
+                                                                uint32_t limit) = 0;
   // At most `limit` trials after `trial_id` (0: from the first), to read a long sweep in pages.
   virtual absl::StatusOr<std::vector<Trial>> TrialsAfter(int64_t sweep_id, int64_t trial_id,
                                                          uint32_t limit) = 0;

@@ -17,6 +17,7 @@
 #include "server/kernels/kernel_source.h"
 #include "server/report/fusion_report.h"
 #include "server/report/roofline_report.h"
+#include "server/report/sweep_course.h"
 #include "server/report/sweep_evidence.h"
 #include "server/report/sweep_report.h"
 #include "server/rpc/unary.h"
@@ -29,6 +30,9 @@ namespace {
 
 constexpr absl::Duration kProbeCap = absl::Seconds(20);
 constexpr absl::Duration kReportCap = absl::Minutes(10);
+constexpr uint32_t kCoursePointsMost = 20000;
+constexpr size_t kCoursePoints = 2000;          // if the request names no number
+constexpr uint32_t kCourseTrialsMax = 500'000;  // of the newest
 constexpr int kSweepsMax = 64;
 constexpr int kKernelNamesMax = 64;
 
@@ -143,6 +147,26 @@ grpc::ServerUnaryReactor* ReportService::GetSweepReport(grpc::CallbackServerCont
     return absl::OkStatus();
   };
   return AnswerOn(executors_.heavy, context, kReportCap, make);
+}
+
+grpc::ServerUnaryReactor* ReportService::GetSweepCourse(grpc::CallbackServerContext* context,
+                                                        const v1::GetSweepCourseRequest* request,
+                                                        v1::SweepCourse* response) {
+  if (request->points_max() > kCoursePointsMost) {
+    return Answer(context, absl::InvalidArgumentError(absl::StrCat(
+                               request->points_max(), " points; at most ", kCoursePointsMost)));
+  }
+  const auto make = [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(const SweepView view, sweeps_.Get(request->sweep_id()));
+    ASSIGN_OR_RETURN(const std::vector<db::TrialPoint> trials,
+                     store_.PointsOfSweep(view.row.id, kCourseTrialsMax));
+    const size_t most = request->points_max() == 0 ? kCoursePoints : request->points_max();
+    *response = MakeSweepCourse(trials, most);
+    *response->mutable_sweep() = ToProto(view);
+    HideUnlessSeen(view.row.name_space, *response);
+    return absl::OkStatus();
+  };
+  return AnswerOn(executors_.reads, context, make);
 }
 
 grpc::ServerUnaryReactor* ReportService::GetFusionReport(grpc::CallbackServerContext* context,

@@ -27,6 +27,9 @@ class ReportService : public v1::ReportService::CallbackService {
   grpc::ServerUnaryReactor* GetSweepReport(grpc::CallbackServerContext* context,
                                            const v1::GetSweepReportRequest* request,
                                            v1::SweepReport* response) override;
+  grpc::ServerUnaryReactor* GetSweepCourse(grpc::CallbackServerContext* context,
+                                           const v1::GetSweepCourseRequest* request,
+                                           v1::SweepCourse* response) override;
   grpc::ServerUnaryReactor* GetFusionReport(grpc::CallbackServerContext* context,
                                             const v1::GetFusionReportRequest* request,
                                             v1::FusionReport* response) override;

@@ -165,6 +165,12 @@ TEST_F(StoreTest, EveryOutcomeAndClockComesBack) {
   ASSERT_EQ(others.size(), trials.size() - 1);
   EXPECT_EQ(others[0].id, trials[1].id);
   ASSERT_EQ(trials.size(), 9u);
+  const std::vector<TrialPoint> points = store.PointsOfSweep(sweep_.id, 4).value();
+  ASSERT_EQ(points.size(), 4u);  // the newest, oldest first
+  EXPECT_EQ(points[0].id, trials[5].id);
+  EXPECT_EQ(points[0].outcome, trials[5].outcome);
+  EXPECT_EQ(points[3].latency_ns_median, trials[8].measurement.latency_ns_median);
+  EXPECT_EQ(points[3].finished_unix_ms, trials[8].finished_unix_ms);
   for (int outcome = 1; outcome <= 9; ++outcome) {
     const Trial& trial = trials[static_cast<size_t>(outcome - 1)];
     EXPECT_EQ(static_cast<int>(trial.outcome), outcome);
