@@ -88,8 +88,17 @@ std::vector<ChartTick> ChartScale::LinearTicks() const {
   const double step = axis_.whole ? std::max(1.0, least) : least;
   std::vector<ChartTick> ticks;
   for (double n = std::ceil(min_ / step - kTickSlack); n * step <= max_ + step * kTickSlack; ++n) {
-    const double value = n * step;
-    ticks.push_back({value, SiText(value, axis_.unit)});
+    ticks.push_back({n * step, ""});
+  }
+  // A narrow range needs more digits than three for its numbers to differ.
+  constexpr int kDigits = 3, kDigitsMost = 8;
+  bool differ = false;
+  for (int digits = kDigits; !differ && digits <= kDigitsMost; ++digits) {
+    differ = true;
+    for (size_t i = 0; i < ticks.size(); ++i) {
+      ticks[i].text = SiText(ticks[i].value, axis_.unit, digits);
+      differ &= i == 0 || ticks[i].text != ticks[i - 1].text;
+    }
   }
   return ticks;
 }

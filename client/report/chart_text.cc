@@ -71,7 +71,7 @@ std::string EscapeXml(const std::string& text) {
   return out;
 }
 
-std::string SiText(double value, const std::string& unit) {
+std::string SiText(double value, const std::string& unit, int digits) {
   static constexpr std::array<const char*, 11> kPrefixes = {"p", "n", "\xC2\xB5", "m", "", "k",
                                                             "M", "G", "T",        "P", "E"};
   constexpr int kOne = 4;
@@ -85,7 +85,7 @@ std::string SiText(double value, const std::string& unit) {
     index = kOne;
     scaled = value;
   }
-  std::string number = fmt::format("{:.3g}", scaled);
+  std::string number = fmt::format("{:.{}g}", scaled, digits);
   if (std::abs(scaled) >= 999.5) number = fmt::format("{:.0f}", scaled);
   const std::string suffix = std::string(kPrefixes[index]) + unit;
   return suffix.empty() ? number : number + " " + suffix;

@@ -137,7 +137,7 @@ std::string ToSvg(const SvgHeatmap& heatmap);
 // broken UTF-8) becomes U+FFFD.
 std::string EscapeXml(const std::string& text);
 
-// "20 us" of 2e-5 and "s": three significant digits and an SI prefix.
-std::string SiText(double value, const std::string& unit);
+// "20 us" of 2e-5 and "s": significant digits and an SI prefix.
+std::string SiText(double value, const std::string& unit, int digits = 3);
 
 }  // namespace tune::client

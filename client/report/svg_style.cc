@@ -43,6 +43,8 @@ const char* AnchorText(Anchor anchor) {
 
 }  // namespace
 
+std::string PictureStyle() { return kStyle; }
+
 double TextWidthPx(const std::string& text, double font_px) {
   size_t characters = 0;
   for (unsigned char byte : text) characters += (byte & 0xC0) != 0x80;  // of UTF-8
@@ -71,9 +73,9 @@ std::string SvgHead(int width, int height, const std::string& title, const std::
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tc\" viewBox=\"0 0 {0} {1}\" "
       "width=\"{0}\" "
-      "height=\"{1}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n"
+      "height=\"{1}\"{5} role=\"img\">\n<title>{2}</title>\n"
       "<desc>{3}</desc>\n{4}<rect class=\"surface\" width=\"{0}\" height=\"{1}\" rx=\"8\"/>\n",
-      width, height, EscapeXml(title), EscapeXml(description), kStyle);
+      width, height, EscapeXml(title), EscapeXml(description), kStyle, kPictureSize);
   double y = kPadding;
   if (!title.empty()) out += SvgText(kPadding, y += kTitlePx - 2, title, "tt");
   if (!subtitle.empty()) out += SvgText(kPadding, y += kFontPx + 6, subtitle, "t");

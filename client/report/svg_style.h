@@ -12,6 +12,11 @@ inline constexpr double kFontPx = 12;
 inline constexpr double kPadding = 16;         // of a picture, on each side
 inline constexpr double kSecondsPerNs = 1e-9;  // axes of time are in seconds
 
+// The <style> that every picture has, and the attribute by which it fits its place. A page has both
+// once in its own style.
+std::string PictureStyle();
+inline constexpr char kPictureSize[] = " style=\"max-width:100%;height:auto\"";
+
 // About how wide a text is; SVG has no way to ask.
 double TextWidthPx(const std::string& text, double font_px = kFontPx);
 

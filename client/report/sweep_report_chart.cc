@@ -123,7 +123,6 @@ SvgHeatmap PairHeatmap(const v1::SweepReport& report) {
 }
 
 std::string SvgText(const v1::SweepReport& report) {
-  constexpr char kOwnSize[] = "style=\"max-width:100%;height:auto\"";
   std::vector<std::string> pictures;
   if (!report.params().empty()) pictures.push_back(ToSvg(EffectsChart(report)));
   if (report.has_heatmap()) pictures.push_back(ToSvg(PairHeatmap(report)));
@@ -134,16 +133,16 @@ std::string SvgText(const v1::SweepReport& report) {
     // Each picture is an <svg> of its own, moved down the page.
     const size_t at = picture.find(" height=\"") + 9;
     const double height = std::atof(picture.c_str() + at);
-    body += absl::StrReplaceAll(picture, {{kOwnSize, fmt::format("y=\"{:.0f}\"", y)}});
+    body += absl::StrReplaceAll(picture, {{kPictureSize, fmt::format(" y=\"{:.0f}\"", y)}});
     y += height + 12;
   }
   const std::string title =
       fmt::format("Sweep {}: {}", report.sweep().id(), SubjectText(report.sweep()));
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 {0:.0f}\" "
-      "width=\"860\" height=\"{0:.0f}\" {1} role=\"img\">\n<title>{2}</title>\n{3}"
+      "width=\"860\" height=\"{0:.0f}\"{1} role=\"img\">\n<title>{2}</title>\n{3}"
       "</svg>\n",
-      y, kOwnSize, EscapeXml(title), body);
+      y, kPictureSize, EscapeXml(title), body);
 }
 
 }  // namespace tune::client

@@ -14,6 +14,13 @@ SvgChart EffectsChart(const v1::SweepReport& report);
 // The best latency so far, by trials or by seconds.
 enum class TimelineBy { kTrials, kSeconds };
 SvgChart TimelineChart(const v1::SweepReport& report, TimelineBy by);
+// All trials in the order of the search: the best so far with its interval, ties, and the trials
+// that were not ok in a band of their own.
+struct CourseView {
+  Scale scale = Scale::kLog;
+  double fastest_share = 1;  // leaves out slower ones: outliers flatten the picture
+};
+SvgChart CourseChart(const v1::SweepCourse& course, const CourseView& view = {});
 SvgHeatmap PairHeatmap(const v1::SweepReport& report);
 
 // Effects, heat map and time line as one picture.

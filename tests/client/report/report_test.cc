@@ -247,19 +247,21 @@ TEST(HtmlPage, IsOneFileThatNothingInItsDataCanBreak) {
 
 TEST(HtmlPage, HasThePicturesOfTheSvgReports) {
   const std::string roofline = HtmlPage(SketchReport(1));
-  EXPECT_THAT(roofline, HasSubstr(ToSvg(RooflineChart(SketchRoofline(1)))));
-  EXPECT_THAT(roofline, HasSubstr(ToSvg(LatencyChart(SketchRoofline(1)))));
+  EXPECT_THAT(roofline, HasSubstr(Figure(ToSvg(RooflineChart(SketchRoofline(1))))));
+  EXPECT_THAT(roofline, HasSubstr(Figure(ToSvg(LatencyChart(SketchRoofline(1))))));
   EXPECT_THAT(roofline, HasSubstr("By the bytes of L1"));
+  EXPECT_EQ(CountOf(roofline, "<style>"), 1u);
   EXPECT_EQ(CountOf(HtmlPage(SketchReport(3)), "class=\"trials\""), 3u);
-  EXPECT_THAT(HtmlPage(SketchReport(3)), HasSubstr(ToSvg(ReportChart(SketchReport(3)))));
+  EXPECT_THAT(HtmlPage(SketchReport(3)), HasSubstr(Figure(ToSvg(ReportChart(SketchReport(3))))));
   const v1::SweepReport sweep = SketchSweepReport();
   for (const std::string& picture : {ToSvg(EffectsChart(sweep)), ToSvg(PairHeatmap(sweep)),
                                      ToSvg(TimelineChart(sweep, TimelineBy::kTrials)),
                                      ToSvg(TimelineChart(sweep, TimelineBy::kSeconds))}) {
-    EXPECT_THAT(HtmlPage(sweep), HasSubstr(picture));
+    EXPECT_THAT(HtmlPage(sweep), HasSubstr(Figure(picture)));
   }
-  EXPECT_THAT(HtmlPage(SketchComparison()), HasSubstr(ToSvg(ComparisonChart(SketchComparison()))));
-  EXPECT_THAT(HtmlPage(SketchFusions()), HasSubstr(ToSvg(FusionChart(SketchFusions()))));
+  EXPECT_THAT(HtmlPage(SketchComparison()),
+              HasSubstr(Figure(ToSvg(ComparisonChart(SketchComparison())))));
+  EXPECT_THAT(HtmlPage(SketchFusions()), HasSubstr(Figure(ToSvg(FusionChart(SketchFusions())))));
 }
 
 TEST(HtmlPage, EveryTrialHasItsRowItsEvidenceAndItsPoints) {

@@ -150,6 +150,15 @@ TEST(SvgChart, WithNothingToShowItSaysSo) {
   EXPECT_THAT(ToSvg(SvgChart{.title = "empty"}), HasSubstr("nothing to show"));
 }
 
+TEST(SvgChart, NumbersOfANarrowAxisDiffer) {
+  SvgChart chart{.y = {.unit = "s"}};
+  chart.lines.push_back({.points = {{0, 0.01245}, {1, 0.01255}}});
+  const std::string svg = ToSvg(chart);
+  EXPECT_THAT(svg, HasSubstr(">12.48 ms<"));
+  EXPECT_THAT(svg, HasSubstr(">12.5 ms<"));
+  EXPECT_EQ(Count(svg, ">12.5 ms<"), 1u);
+}
+
 TEST(SvgHeatmap, ShowsEachCellAndTheBestStrongest) {
   SvgHeatmap heatmap{.title = "two",
                      .column_label = "STAGES",
