@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "apps/tunerd_notify.h"
 #include "apps/tunerd_settings.h"
+#include "client/web/web_server.h"
 #include "server/log.h"
 #include "server/server.h"
 
@@ -152,6 +154,17 @@ int CheckConfig(const tune::Settings& settings) {
   return 0;
 }
 
+// The server of the page; null without an address.
+absl::StatusOr<std::unique_ptr<tune::client::WebServer>> BindWeb(
+    const std::string& address, tune::server::ServerOptions& options) {
+  if (address.empty()) return nullptr;
+  auto web = tune::client::WebServer::Bind(address);
+  if (!web.ok()) return web.status();
+  options.web_url = (*web)->url();
+  spdlog::info("the page is at {}", options.web_url);
+  return web;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -173,9 +186,14 @@ int main(int argc, char** argv) {
   SeekNoCyclesOfLocks();
   UseAllOpenFiles();
   umask(077);  // the state is its owner's; the socket is opened to the group afterwards
-  auto server = tune::server::Server::Start(settings.options);
+  tune::server::ServerOptions options = settings.options;
+  auto web = BindWeb(settings.web_address, options);
+  if (!web.ok()) return Fail(web.status());
+  auto server = tune::server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
+  if (*web != nullptr) (*web)->Serve((*server)->InProcessChannel());
   AwaitStop(signals, **server, settings, [=] { return tune::ReadSettings(argc, argv); });
+  web->reset();
   (*server)->Stop(absl::Now() + absl::Milliseconds(300));
   server->reset();
   return End(0);

@@ -225,6 +225,8 @@ void AddOperation(CLI::App& app, Settings& settings) {
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
   app.add_flag("--log-json", settings.log_json, "The same as --log-format json");
+  app.add_option("--web", settings.web_address,
+                 "Serve a page (docs/page.md) at this address of the loopback: 127.0.0.1:7080");
   app.add_option("--metrics", settings.options.metrics,
                  "127.0.0.1:<port>, where a Prometheus of this host reads /metrics; by default "
                  "nowhere (docs/operations.md)")

@@ -16,6 +16,7 @@ struct Settings {
   server::ServerOptions options;
   std::string log_level = "info";
   bool log_json = false;
+  std::string web_address;     // of the page; empty: none
   uint32_t drain_seconds = 0;  // that SIGTERM leaves to jobs that cannot go on later
   bool check_config = false;   // check the settings, and do not start
   bool printed = false;        // --help or --version, which is all that was asked for

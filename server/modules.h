@@ -203,7 +203,8 @@ struct JobsModule final : Module {
 
   // REQUIRES: it is started.
   JobTools tools() const {
-    return {*scheduler, *calls.ticker, calls.executors, *access.principals, *store.store, kinds};
+    return {*scheduler, *calls.ticker, calls.executors, *access.principals, *store.store, kinds,
+            store.options.web_url};
   }
 
   StoreModule& store;

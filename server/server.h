@@ -38,6 +38,8 @@ struct ServerOptions {
   TlsOptions tls;
   std::string metrics;  // "127.0.0.1:9464", where Prometheus reads metrics; empty: nowhere
   ClientRules clients;
+  // The page of this server, for clients to print: "http://127.0.0.1:7080"; empty: it has none.
+  std::string web_url;
   mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
   bool embedded = false;      // inside another program, for that program alone
   // The catalogue's kernels that an embedded server will be asked about, if it takes up no job;

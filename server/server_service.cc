@@ -124,6 +124,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
         response->set_pid(getpid());
         response->set_embedded(identity_.embedded);
         response->set_address(identity_.address);
+        response->set_web_url(identity_.web_url);
         response->set_state_dir(identity_.state_dir);
         response->set_state_owner(Utf8(identity_.state_owner));
         response->set_resident_bytes(ResidentBytesOf(getpid()));

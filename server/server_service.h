@@ -25,6 +25,7 @@ struct ServerIdentity {
   std::string address;      // several are separated by ", "
   std::string state_owner;  // the process that has the state folder, if this one only reads it
   int64_t started_unix_ms = 0;
+  std::string web_url;  // of the daemon's page; empty: it has none
 };
 
 // The sources of a status. All must outlive the service.

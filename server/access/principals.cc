@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/page_caller.h"
 #include "base/status_macros.h"
 #include "google/protobuf/message.h"
 #include "grpcpp/security/auth_context.h"
@@ -35,6 +36,14 @@ std::optional<std::string> BearerOf(const grpc::CallbackServerContext& context) 
   constexpr size_t kScheme = 7;
   if (!absl::StartsWithIgnoreCase(value, "Bearer ")) return "";
   return std::string(absl::StripAsciiWhitespace(value.substr(kScheme)));
+}
+
+// The token with which the daemon's page calls for a reader, empty without one; nullopt: the page
+// does not call.
+std::optional<std::string> PageTokenOf(const grpc::CallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kPageCaller);
+  if (found == context.client_metadata().end()) return std::nullopt;
+  return std::string(View(found->second));
 }
 
 std::string PropertyOf(const grpc::AuthContext& auth, const char* name) {
@@ -125,8 +134,18 @@ absl::StatusOr<Principal> Principals::Find(const grpc::CallbackServerContext& co
   const std::string peer = context.peer();
   if (const std::optional<UnixPeer> user = tools_.peers.Find(peer)) return OfUser(*user);
   // In process gRPC names no peer.
-  if (peer.empty() || peer == "unknown" || absl::StartsWith(peer, "inproc")) return self_;
+  if (peer.empty() || peer == "unknown" || absl::StartsWith(peer, "inproc")) {
+    return OfThisProcess(context);
+  }
   return absl::UnauthenticatedError(absl::StrCat("it cannot be told who calls from ", peer));
+}
+
+absl::StatusOr<Principal> Principals::OfThisProcess(
+    const grpc::CallbackServerContext& context) const {
+  const std::optional<std::string> token = PageTokenOf(context);
+  if (!token) return self_;
+  if (!token->empty()) return tools_.tokens.Find(*token);
+  return Principal{.name = "(page)", .role = db::Role::kReader};
 }
 
 Principal Principals::OfUser(const UnixPeer& peer) const {
@@ -212,7 +231,11 @@ void Principals::NoteAct(const grpc::CallbackServerContext& context, absl::strin
 
 Standing Principals::StandingOf(const grpc::CallbackServerContext& context) const {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  if (auth == nullptr || !IsTls(*auth)) return {};
+  if (auth == nullptr || !IsTls(*auth)) {
+    const std::optional<std::string> token = PageTokenOf(context);
+    if (!token || token->empty()) return {};
+    return [this, hash = Tokens::HashOf(*token)] { return tools_.tokens.Check(hash); };
+  }
   if (const std::optional<std::string> secret = BearerOf(context)) {
     return [this, hash = Tokens::HashOf(*secret)] { return tools_.tokens.Check(hash); };
   }

@@ -98,6 +98,8 @@ class Principals {
 
  private:
   Principal OfUser(const UnixPeer& peer) const;
+  // The daemon itself, or the reader for whom its page calls.
+  absl::StatusOr<Principal> OfThisProcess(const grpc::CallbackServerContext& context) const;
   absl::StatusOr<Principal> OfTls(const grpc::CallbackServerContext& context,
                                   const grpc::AuthContext& auth) const;
 

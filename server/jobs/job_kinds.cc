@@ -103,8 +103,9 @@ const JobKind& KindOf(const JobKinds& kinds, db::JobKind kind) {
                        [&](const JobKind& one) { return one.kind == kind; });
 }
 
-v1::Job ToProto(const JobView& view) {
+v1::Job ToProto(const JobView& view, const std::string& web_url) {
   auto proto = Encoded<v1::Job>(view.row, {"deaths"});
+  if (!web_url.empty()) proto.set_web_url(absl::StrCat(web_url, "/jobs/", view.row.id));
   if (view.waiting) proto.set_state(v1::JOB_STATE_WAITING);
   return proto;
 }
@@ -118,7 +119,7 @@ grpc::ServerUnaryReactor* SubmitJob(const JobTools& tools, db::JobKind kind,
   const auto submit = [=, &request](const Cancelled& cancelled) -> absl::Status {
     ASSIGN_OR_RETURN(const JobView view,
                      Submit(tools, kind, request, {principal, deadline, cancelled}));
-    *response = ToProto(view);
+    *response = ToProto(view, tools.web_url);
     return absl::OkStatus();
   };
   return AnswerOn(tools.executors.waiting, context, kCheckCap, submit);

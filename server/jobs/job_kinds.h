@@ -94,6 +94,7 @@ struct JobTools {
   const Principals& principals;
   db::Store& store;
   const JobKinds& kinds;
+  const std::string& web_url;  // of the server's page; empty: it has none
 };
 
 // Answers a call that submits a job of a kind: checks `request`, queues the job and returns it.
@@ -101,7 +102,8 @@ grpc::ServerUnaryReactor* SubmitJob(const JobTools& tools, db::JobKind kind,
                                     grpc::CallbackServerContext* context,
                                     const google::protobuf::Message& request, v1::Job* response);
 
-v1::Job ToProto(const JobView& view);
+// `web_url`: see JobTools.
+v1::Job ToProto(const JobView& view, const std::string& web_url);
 
 // Rules for the jobs that an earlier process left unfinished.
 struct LeftJobRules {

@@ -91,7 +91,7 @@ bool JobService::SeesWords(const std::string& owner) const {
 }
 
 v1::Job JobService::Told(const JobView& view) const {
-  v1::Job job = ToProto(view);
+  v1::Job job = ToProto(view, tools_.web_url);
   if (!SeesWords(view.row.owner)) HideWords(view.row.owner, job);
   return job;
 }
@@ -264,7 +264,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                    asked.row.owner, HostOfPeer(context->peer()));
     }
     ASSIGN_OR_RETURN(const JobView view, CancelOne(tools_, request->job_id(), deadline));
-    *response = ToProto(view);
+    *response = ToProto(view, tools_.web_url);
     return absl::OkStatus();
   });
 }
@@ -284,7 +284,8 @@ grpc::ServerUnaryReactor* JobService::CancelJobs(grpc::CallbackServerContext* co
                  principal.role == db::Role::kOperator ? "an" : "a", ToText(principal.role),
                  Counted(cancelled.jobs.size(), "job"), request->owner(),
                  HostOfPeer(context->peer()));
-    for (const JobView& view : cancelled.jobs) *response->add_jobs() = ToProto(view);
+    for (const JobView& view : cancelled.jobs)
+      *response->add_jobs() = ToProto(view, tools_.web_url);
     for (const std::string& error : cancelled.errors) response->add_errors(Utf8(error));
     return absl::OkStatus();
   });
