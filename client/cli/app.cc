@@ -248,6 +248,7 @@ int RunTunectl(int argc, char** argv, EmbeddedServers embedded) {
   Program program(session);
   const int code = Parse(program, session, std::vector<std::string>(argv + 1, argv + argc));
   const int error = filter.Flush();
+  session.PrintPage();
   if (error == 0) return code;
   std::fprintf(stderr, "tunectl: cannot write standard output: %s\n", std::strerror(error));
   return code == kDone ? kFailed : code;

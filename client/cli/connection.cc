@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -48,6 +49,12 @@ bool SocketExists(const std::string& address) {
 Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string address,
                        std::unique_ptr<EmbeddedServer> embedded)
     : embedded_(std::move(embedded)), address_(std::move(address)), channel_(std::move(channel)) {}
+
+void Connection::ShowPage(const std::string& url) {
+  if (url == page_) return;
+  page_ = url;
+  if (!url.empty()) std::fprintf(stderr, "page: %s\n", url.c_str());
+}
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& address,
                                                              const TlsFiles& tls,

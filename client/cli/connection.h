@@ -64,6 +64,11 @@ class Connection {
   bool embedded() const { return embedded_ != nullptr; }
   const std::string& address() const { return address_; }
 
+  // Prints where the page of a job is, on stderr, before the command shows anything of the job.
+  // Session prints it again when the command ends. Empty: the daemon has no page.
+  void ShowPage(const std::string& url);
+  const std::string& page() const { return page_; }
+
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   // A stub of `Service`, such as v1::JobService, for streams; other calls are made by Call
   // (client/cli/call.h).
@@ -78,6 +83,7 @@ class Connection {
 
   std::unique_ptr<EmbeddedServer> embedded_;  // outlives the channel
   std::string address_;
+  std::string page_;  // of the last job; empty: none
   std::shared_ptr<grpc::Channel> channel_;
 };
 

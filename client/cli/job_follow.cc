@@ -40,6 +40,7 @@ absl::Status PrintDetached(const Session& session, const v1::Job& job) {
   return Print(session, job, [](const v1::Job& queued) {
     const std::string id = absl::StrCat(queued.id());
     std::printf("job %s is queued; follow it with: tunectl job watch %s\n", id.c_str(), id.c_str());
+    if (!queued.web_url().empty()) std::printf("page: %s\n", queued.web_url().c_str());
   });
 }
 
@@ -75,6 +76,7 @@ absl::StatusOr<FollowedJob> FollowJob(Connection& connection, int64_t job_id,
   auto reader = connection.stub<v1::JobService>().WatchJob(&context, request);
   FollowedJob followed;
   for (v1::JobEvent event; reader->Read(&event);) {
+    connection.ShowPage(event.job().web_url());
     followed.job = event.job();
     followed.error = ErrorOf(event.job(), event.error_code());
     on_event(event);

@@ -86,6 +86,7 @@ void PrintStatus(const v1::ServerStatus& server) {
                                  : absl::StrCat("as a daemon, process ", server.pid(), ", since ",
                                                 TimeText(server.started_unix_ms()))},
       {"address", server.embedded() ? "" : server.address()},
+      {"page", server.web_url()},
       {"state", server.state_dir()},
       {"memory", BytesText(server.resident_bytes())},
       {"jobs", absl::StrCat(server.running_jobs(), " running, ", server.queued_jobs(), " queued; ",

@@ -46,6 +46,11 @@ absl::StatusOr<Connection*> Session::Replay() {
   return replay_.get();
 }
 
+void Session::PrintPage() const {
+  if (connection_ == nullptr || connection_->page().empty()) return;
+  std::fprintf(stderr, "page: %s\n", connection_->page().c_str());
+}
+
 void Session::Finish(const absl::Status& status) {
   exit_code_ = ExitCodeFor(status);
   if (status.ok()) return;

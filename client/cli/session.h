@@ -32,6 +32,8 @@ class Session {
   absl::StatusOr<std::string> RestoreStore(const std::string& file) const {
     return embedded_.restore_store(file);
   }
+  // Prints where the page of the job is that the command followed last, if it has one.
+  void PrintPage() const;
 
   // Flags before the command, and the dims among the command's.
   std::string address;

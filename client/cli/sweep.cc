@@ -161,6 +161,8 @@ absl::Status Sweep(Session& session, const SweepFlags& flags) {
     std::fprintf(stderr, "%s\n", plan.c_str());
   }
   if (flags.detach) {
+    ASSIGN_OR_RETURN(const v1::Job job, GetJob(*connection, sweep.job_id()));
+    connection->ShowPage(job.web_url());
     return Print(session, sweep, [](const v1::Sweep& queued) {
       std::printf("sweep %ld is queued; follow it with: tunectl sweep watch %ld\n",
                   static_cast<long>(queued.id()), static_cast<long>(queued.id()));

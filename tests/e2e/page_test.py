@@ -64,7 +64,7 @@ class Page(Tunectl):
                                       "--blink-settings=preferredColorScheme=0"]),
                             ("phone", ["--window-size=420,1600"])):
             picture = target / f"{name}-{look}.png"
-            self.browse(url, *flags, "--timeout=3000", f"--screenshot={picture}")
+            self.browse(url, *flags, "--timeout=20000", f"--screenshot={picture}")
             self.assertGreater(picture.stat().st_size, 10_000, "an empty page")
 
     def test_a_sweep_is_seen_while_it_runs_and_afterwards(self):
@@ -84,7 +84,7 @@ class Page(Tunectl):
             time.sleep(0.1)
         self.assertIn('data-live="/live/jobs/', page)
         # The numbers in the browser are newer than those that the page came with.
-        dom = self.browse(job, "--timeout=4000", "--dump-dom")
+        dom = self.browse(job, "--timeout=20000", "--dump-dom")
         self.assertIn("trials in the order of the search", dom.lower())
         self.assertIn('data-ready="true"', dom)
         self.assertNotIn("data-errors", dom)
@@ -96,7 +96,7 @@ class Page(Tunectl):
         self.assertEqual(err.splitlines()[-1], first.strip())
         done = json.loads(out)
         ended = f"{web}/sweeps/{done['id']}"
-        dom = self.browse(ended, "--timeout=3000", "--dump-dom")
+        dom = self.browse(ended, "--timeout=20000", "--dump-dom")
         self.assertIn("saxpy", dom)
         self.assertNotIn("data-live", dom)
         self.pictures("sweep", ended)
