@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tunectl.patch on small models of transformers, beside the same models as they were. Run by ./check torch."""
+import collections
 import contextlib
 import copy
 import importlib.util
@@ -413,6 +414,32 @@ class Patch(KernelTest):
                     with self.only_tuned():
                         self.same(step(model, compiled), want)
                 self.equal(step(tunectl.unpatch(model), compiled), want)
+
+    def test_a_compiled_step_calls_the_same_kernels(self):
+        """Forward and backward; under torch.compile transformers would make masks, which attention's kernel does not take."""
+        import torch
+        import tunectl
+
+        def operators(model, call):
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+                made = step(model, call, use_cache=False)
+            return made, collections.Counter(one.name for one in profile.events() if one.name.startswith("tunectl::"))
+
+        for family, changes in (("Llama", {}), ("Mistral", {"sliding_window": 4}), ("Gemma3", {"sliding_window": 4})):
+            with self.subTest(family):
+                torch._dynamo.reset()
+                model = tunectl.patch(model_of(family, **changes))
+                compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+                step(model, compiled, use_cache=False)
+                want, eager = operators(model, model)
+                got, called = operators(model, compiled)
+                self.same(got, want)
+                self.assertEqual(set(called), set(eager))
+                gradients = {name: count for name, count in eager.items() if name.endswith("_gradient")}
+                self.assertEqual({name: called[name] for name in gradients}, gradients)
+                for kernel in ("attention", "rope"):
+                    counts = {name: count for name, count in called.items() if name.startswith(f"tunectl::{kernel}_")}
+                    self.assertEqual((sum(counts.values()), sum(map(gradients.__contains__, counts))), (4, len(counts) // 2))
 
     def test_other_precisions(self):
         import torch

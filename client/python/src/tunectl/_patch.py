@@ -32,6 +32,7 @@ _PARTS = "gate_proj", "up_proj", "down_proj"  # of an MLP
 _SHORT = torch.bfloat16, torch.float16
 _ROTATE, _INTERFACES = "apply_rotary_pos_emb", "ALL_ATTENTION_FUNCTIONS"  # global names of an attention's module
 _MASK, _WINDOW_MASK = "create_causal_mask", "create_sliding_window_causal_mask"  # and of a decoder's
+_MASKING = "attention_mask", "position_ids", "cache", "past_key_values", "cache_position"  # what a decoder's masks depend on
 _HEAD = "_tunectl_head"  # the method that a patched model calls in the place of its last layer
 
 
@@ -147,8 +148,9 @@ def _choose(module: Any) -> Union[type, str, None]:
         new, reason = _mlp(own) if _is_swiglu(module) else None, "it is no silu(gate) * up"
     elif {_ROTATE, _INTERFACES} & _names_of(own.forward):
         new, reason = _attention(own), "its attention is not by transformers' interface"
-    elif {_MASK, _WINDOW_MASK} <= _names_of(own.forward):
-        new, reason = _decoder(own) if _all_attend_by_op(module) else None, ""
+    elif _MASK in _names_of(own.forward):
+        by_op = _attend_by_op(module)
+        new, reason = _decoder(own, all(by_op)) if any(by_op) else None, ""
     else:
         return None
     if new is not None and "forward" in vars(module):
@@ -315,32 +317,60 @@ class _Window:
         return self._made
 
 
+def _is_causal_alone(named: Mapping[str, Any]) -> bool:
+    """Whether a call of a function that makes masks is of attention by sdpa, and no cache has keys yet."""
+    config, caches = named["config"], [named[name] for name in ("cache", "past_key_values") if named.get(name) is not None]
+    dynamic: Any = getattr(sys.modules.get("transformers.cache_utils"), "DynamicCache", ())
+    return (config._attn_implementation == "sdpa" and getattr(config, "is_causal", True)
+            and all([type(one) is dynamic and one.get_seq_length() == 0 for one in caches]))
+
+
+def _causal_mask(own: Any, **named: Any) -> Any:
+    """create_causal_mask of transformers, of a decoder that was called without anything that masks: it finds that out by
+    the positions, for which it waits for the GPU, and makes the mask under torch.compile."""
+    known = {"config", "inputs_embeds", "input_embeds", *_MASKING}
+    return None if named.keys() <= known and _is_causal_alone(named) else own(**named)
+
+
 def _window_mask(own: Any, full: Any, **named: Any) -> Any:
     """create_sliding_window_causal_mask of transformers. Whether nothing but the window masks is what `full`, its
     create_causal_mask, finds out: it then gives no mask."""
-    config, caches = named["config"], [name for name in ("cache", "past_key_values") if named.get(name) is not None]
-    dynamic: Any = getattr(sys.modules.get("transformers.cache_utils"), "DynamicCache", ())
-    if (config._attn_implementation != "sdpa" or not getattr(config, "is_causal", True)
-            or not all([type(named[name]) is dynamic and named[name].get_seq_length() == 0 for name in caches])
-            or full(**named) is not None):
+    if not _is_causal_alone(named) or full(**named) is not None:
         return own(**named)
     # A cache that is empty now is not when a layer makes the mask.
-    return _Window(config.sliding_window, functools.partial(own, **{**named, **dict.fromkeys(caches)}))
+    caches = [name for name in ("cache", "past_key_values") if named.get(name) is not None]
+    return _Window(named["config"].sliding_window, functools.partial(own, **{**named, **dict.fromkeys(caches)}))
 
 
 @functools.lru_cache(maxsize=None)
-def _decoder(own: Any) -> Any:
-    """A class whose forward makes no mask of windows that attention by the op has no need of."""
-    known = inspect.unwrap(own.forward).__globals__
-    others = {_WINDOW_MASK: functools.partial(_window_mask, known[_WINDOW_MASK], known[_MASK])}
-    return _subclass((_decoder, own), _with_globals(own.forward, others), lambda module: ((), ""))
+def _decoder(own: Any, knows_windows: bool) -> Any:
+    """A class whose forward makes no mask that attention by the op has no need of."""
+    known, names = inspect.unwrap(own.forward).__globals__, _names_of(own.forward)
+
+    def forward_with(full: Any, others: Mapping[str, Any]) -> Any:
+        if knows_windows and _WINDOW_MASK in names:
+            others = {**others, _WINDOW_MASK: functools.partial(_window_mask, known[_WINDOW_MASK], full)}
+        return _with_globals(own.forward, others) if others else own.forward
+
+    full = functools.partial(_causal_mask, known[_MASK])
+    masked, plain = forward_with(known[_MASK], {}), forward_with(full, {_MASK: full})
+    order = list(inspect.signature(own.forward).parameters)[1:]
+
+    @functools.wraps(own.forward)
+    def forward(self: Any, *given: Any, **named: Any) -> Any:
+        for name, one in [*zip(order, given), *named.items()]:
+            if name in _MASKING and one is not None:
+                return masked(self, *given, **named)
+        return plain(self, *given, **named)
+
+    return _subclass((_decoder, own, knows_windows), forward, lambda module: ((), ""))
 
 
-def _all_attend_by_op(decoder: Any) -> bool:
-    """Whether all attention of a decoder is such that it knows a _Window."""
+def _attend_by_op(decoder: Any) -> list[bool]:
+    """Of each attention of a decoder whether it knows a _Window."""
     layers = [one for one in decoder.modules() if _own_class(one) or _INTERFACES in _names_of(type(one).forward)]
     chosen = [_own_class(one) and type(one) or _choose(one) for one in layers if one is not decoder]
-    return all([isinstance(one, type) for one in chosen])
+    return [isinstance(one, type) for one in chosen]
 
 
 def _turned(q: Any, k: Any, cos: Any, sin: Any) -> tuple[Any, Any]:
