@@ -3,6 +3,7 @@
 ./check torch."""
 import importlib.util
 import unittest
+import unittest.mock
 
 import kit
 from kernel_kit import KernelTest
@@ -115,6 +116,43 @@ class Ops(KernelTest):
                 twice.append(torch.autograd.grad(sum(one.pow(2).sum() for one in found), (x, weight)))
             for got, want in zip(*twice):
                 torch.testing.assert_close(got, want, rtol=1e-3, atol=1e-2)
+
+    def test_further_calls_without_gradients_only_launch(self):
+        """No call finds out anew what it leaves out, folds or returns; a call of another form is as right as before."""
+        import torch
+        import torch.nn.functional as F
+        from tunectl import _callable, ops
+
+        x, weight, bias = torch.randn(48, 128), torch.rand(128) + 0.5, torch.randn(128)
+        q, k, v = (torch.randn(2, heads, 48, 64).bfloat16() for heads in (4, 2, 2))
+        angles = torch.randn(24, 32)
+        views = [one.transpose(1, 2).contiguous().transpose(1, 2) for one in (q, k, v)]
+        turned = [torch.randn(24, 2, heads, 64) for heads in (4, 2)]
+        calls = {"softmax": lambda x: ops.softmax(x), "swiglu": lambda x: ops.swiglu(x, x),
+                 "rms_norm": lambda x: ops.rms_norm(x, weight), "layer_norm": lambda x: ops.layer_norm(x, weight, bias),
+                 "rope": lambda x: ops.rope(*turned, angles.cos(), angles.sin())[0],
+                 "attention": lambda x: ops.attention(q, k, v, causal=True),
+                 "attention of views": lambda x: ops.attention(*views, causal=True)}
+        for name, call in calls.items():
+            for shape in ((48, 128), (2, 24, 128), (48, 128)):
+                given = x.view(shape)
+                with self.subTest(name, shape=shape), torch.no_grad():
+                    want = [call(given) for _ in range(2)][1]
+                    with unittest.mock.patch.object(_callable.TunedKernel, "all_outputs", side_effect=AssertionError):
+                        got = call(given)
+                    self.assertEqual((got.shape, got.stride(), got._base), (want.shape, want.stride(), None))
+                    self.assertTrue(torch.equal(got, want))
+        norm = _callable.TunedKernel("rmsnorm", lambda x, *rest, epsilon: F.rms_norm(x, (128,), rest[-1], epsilon), None, {},
+                                     {"epsilon": 1e-6}, "y")
+        for given in (x, x, x, torch.randn(128, 48).t(), torch.randn(48, 256)[:, ::2]):
+            close(norm(given, weight), F.rms_norm(given, (128,), weight, 1e-6), 1e-5)
+        close(torch.func.vmap(lambda row: norm(row, weight))(x.view(2, 24, 128)),
+              F.rms_norm(x.view(2, 24, 128), (128,), weight, 1e-6), 1e-5)
+        leaf = x.clone().requires_grad_()
+        close(torch.autograd.grad(norm(leaf, weight).sum(), leaf)[0],
+              torch.autograd.grad(F.rms_norm(leaf, (128,), weight, 1e-6).sum(), leaf)[0], 1e-5)
+        with torch.autocast("cpu", torch.bfloat16):
+            self.assertEqual(norm(x, weight).dtype, F.rms_norm(x, (128,), weight, 1e-6).dtype)
 
     def test_other_forms_are_pytorchs_own(self):
         import torch

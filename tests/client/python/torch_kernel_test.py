@@ -27,6 +27,14 @@ class Torch(KernelTest):
         saxpy(x, y).sum().backward()
         torch.testing.assert_close(x.grad, torch.full_like(x, 2.5))
 
+    def test_operators_of_a_mode_take_more_axes_each_time(self):
+        import torch
+
+        norm = tunectl.kernel("rmsnorm", fallback=lambda x, residual, weight: (x + residual, x, x.sum(-1)))
+        op, x = norm.op(residual=1), torch.randn(2, 24, 128)
+        for _ in range(3):
+            self.assertEqual([one.shape for one in op(x, x, torch.rand(128))], [x.shape, x.shape, x.shape[:2]])
+
     def test_autograd_knows_what_was_written_to(self):
         import torch
 
@@ -298,6 +306,17 @@ class Torch(KernelTest):
         attention = tunectl.kernel("attention", fallback=lambda q, k, v: (reference(q, k, v), None), causal=1)
         torch.testing.assert_close(self.gradients(attention, inputs), want, rtol=2e-2, atol=3e-2)
         self.assertEqual((attention.notes, attention.backward().kernel.notes), ((), ()), "both were launched")
+        torch.use_deterministic_algorithms(False)
+        attention = tunectl.kernel("attention", fallback=None, causal=1)
+        for _ in range(2):  # the second backward pass is that of the first one's kind
+            torch.testing.assert_close(self.gradients(attention, inputs), want, rtol=2e-2, atol=3e-2)
+        leaves = [one.clone().requires_grad_() for one in inputs]
+        made, plans = attention(*leaves)[0], attention.backward().kernel._plans
+        self.assertNotIn(("deterministic", 1), [dim for key in plans for dim in key])
+        torch.use_deterministic_algorithms(True)  # between forward and backward pass
+        made.float().square().sum().backward()
+        torch.testing.assert_close([one.grad for one in leaves], want[1:], rtol=2e-2, atol=3e-2)
+        self.assertIn(("deterministic", 1), [dim for key in plans for dim in key])
         torch.use_deterministic_algorithms(False)
         asked = tunectl.kernel("attention", fallback=None, causal=1, deterministic=1)
         torch.testing.assert_close(self.gradients(asked, inputs), want, rtol=2e-2, atol=3e-2)

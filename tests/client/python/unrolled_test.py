@@ -88,6 +88,15 @@ class Launch(unittest.TestCase):
         self.assertIsNone(known(self.x, bad))
         self.assertEqual(self.program.started[0][1], [0x100, 0x300])
 
+    def test_a_caller_may_give_and_get_a_part(self):
+        outputs = [Tensor(0x300), Tensor(0x400)]  # the second holds what nobody gets
+        form = _unrolled.Form(fixed={0: 0x900, 2: 0xA00}, results=[1], spare={0: 0, 2: 0x40})
+        launch = _unrolled.launch(self.program, 4, [lambda: outputs[0], lambda: outputs[1]], [0, 3], self.written.append,
+                                  form=form)
+        self.assertIs(launch(self.x, self.y), outputs[0])
+        self.assertEqual(self.program.started[0][1], [0x900, 0x100, 0xA00, 0x200, 0x400, 0x300, 0x440])
+        self.assertEqual(self.written, [self.y])
+
     def test_tensors_among_each_others_elements_may_be_apart(self):
         places = []
         for answer, results in ((True, False), (False, self.y)):

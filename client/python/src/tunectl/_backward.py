@@ -8,7 +8,7 @@ are called as the inputs and outputs of NAME, and the gradient of `y` is called 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arrays, _strides
@@ -63,14 +63,14 @@ class Backward:
     def why_not_tuned(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                       dims: Mapping[str, int], scalars: Iterable[str] = ()) -> str:
         """Why it cannot be launched for these, or does not give all gradients that are wanted; empty: neither."""
-        key = (*dims.items(), *scalars, self._is_deterministic(),
+        key = (*dims.items(), *scalars, self.is_deterministic(),
                *[(one.shape, one.dtype, one.device, one.requires_grad) for one in inputs])
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._why_not_given(inputs, dims, scalars) or self._why_no_launch(inputs, outputs, dims)
         return known
 
-    def _is_deterministic(self) -> bool:
+    def is_deterministic(self) -> bool:
         """Whether its results are to be the same bits each time."""
         torch: Any = sys.modules["torch"]
         return bool(torch.are_deterministic_algorithms_enabled()) and self.kernel.can_be_deterministic()
@@ -105,7 +105,7 @@ class Backward:
     def _dims(self, arrays: Sequence[Any], dims: Mapping[str, int]) -> dict[str, int]:
         """Those of the forward kernel that it has, too; those that nothing tells take the spec's
         defaults."""
-        key = (arrays[0].device, self._is_deterministic(), *dims.items())
+        key = (arrays[0].device, self.is_deterministic(), *dims.items())
         if key not in self._known_dims:
             self._known_dims[key] = self._find_dims(str(arrays[0].device), dims)
         return self._known_dims[key]
@@ -119,7 +119,7 @@ class Backward:
         told = {text for arg in known.args for text in arg.get("shape", ())}
         defaults = self.kernel.client().best(self.kernel.name, device=device).dims
         silent = {name: value for name, value in defaults.items() if name not in told}
-        more = {DETERMINISTIC: 1} if self._is_deterministic() else {}
+        more = {DETERMINISTIC: 1} if self.is_deterministic() else {}
         return {**silent, **given, **self.kernel.dims, **more}
 
     def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any],
@@ -130,8 +130,7 @@ class Backward:
         why: Optional[LookupError] = None
         if all(one is not None for one in arrays) and (not self._reads_outputs or self._was_launched(inputs, dims)):
             try:
-                own = self._dims(arrays, dims)
-                made = self.kernel.without_gradient(self.kernel.fitted(arrays, own), own, self._own_scalars(scalars))
+                made = self._launched(arrays, self._dims(arrays, dims), self._own_scalars(scalars))
                 made = made if isinstance(made, tuple) else (made,)
                 found: list[Any] = [None] * len(inputs)
                 for i, gradient in zip(self.results, made):
@@ -148,16 +147,23 @@ class Backward:
         leaves = [one.detach().requires_grad_(i in self.gives) for i, one in enumerate(inputs)]
         return self._by_fallback(leaves, gradients, dims, scalars, [i in self.gives for i in range(len(inputs))], False)
 
-    def launch_of(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any], dims: Mapping[str, int],
-                  scalars: Mapping[str, float]) -> Optional[Callable[..., Any]]:
-        """The launch that works out gradients of such arrays; None: not all lie in one piece, or calls differ in theirs."""
+    def _launched(self, arrays: tuple[Any, ...], dims: Mapping[str, int], scalars: Mapping[str, float]) -> Any:
+        plan = self.kernel.plan_of(arrays, (), dims) if not scalars else None
+        made = plan.launch(*arrays) if isinstance(plan, Launch) else False
+        if made is False:  # or copies of them are launched
+            return self.kernel.without_gradient(self.kernel.fitted(arrays, dims), dims, scalars)
+        return made
+
+    def plan_of(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any], dims: Mapping[str, int],
+                scalars: Mapping[str, float]) -> Optional[Launch]:
+        """The launch that works out gradients of such arrays while `is_deterministic` is as it is now; None: there is
+        none, or calls differ in theirs."""
         of = {"input": inputs, "output": outputs, "gradient": gradients}
         arrays = [of[what][i] for what, i in self.places]
-        if (self.kernel.can_be_deterministic() or self._own_scalars(scalars)
-                or not all([one is not None and one.is_contiguous() for one in arrays])):
+        if self._own_scalars(scalars) or any([one is None for one in arrays]):
             return None
         plan = self.kernel.plan_of(tuple(arrays), (), self._dims(arrays, dims))
-        return plan.launch if isinstance(plan, Launch) else None
+        return plan if isinstance(plan, Launch) else None
 
     def _was_launched(self, inputs: Sequence[Any], dims: Mapping[str, int]) -> bool:
         """Whether the forward kernel takes views as these are: else its fallback ran, which may leave outputs out."""
@@ -166,14 +172,15 @@ class Backward:
         if any(one is None for one in inputs):
             return False
         plan = self._forward.plan_of(tuple(inputs), (), dims)
-        return isinstance(plan, Launch) and not plan.why_not(inputs)
+        return isinstance(plan, Launch) and plan.takes(inputs)
 
     def strides(self, inputs: Sequence[Any], outputs: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
         """Of the gradient of each input, as a launch makes it; None: it is contiguous."""
         of = {"input": inputs, "output": outputs, "gradient": gradients}
-        arrays, signature = [of[what][i] for what, i in self.places], signature_of(self._kernel())
+        arrays = [of[what][i] for what, i in self.places]
         found: list[Any] = [None] * len(inputs)
-        if all(one is not None for one in arrays):
+        if all([one is not None for one in arrays]) and not all([one.is_contiguous() for one in arrays]):
+            signature = signature_of(self._kernel())
             shapes = [inputs[i].shape for i in self.results]
             for i, steps in zip(self.results, _strides.of_outputs(signature, shapes, arrays)):
                 found[i] = steps

@@ -5,7 +5,7 @@ The first call with a shape looks the workload up, finds its artifact and prepar
 with that shape take the plan out of a table. If there is none to launch, the plan is to run the fallback.
 
 A call takes one of four ways. `__call__` of plain tensors that nobody follows runs a function that is written out for
-their number (`_unrolled.operator`), which launches the plan. Everything else comes to `_call`: what is followed by a
+their number (`_ready.py`), which launches the plan. Everything else comes to `_call`: what is followed by a
 tracer, a mode or a transform goes on in `_follow`, all other calls in `_direct`. In a function that torch.compile
 compiles, a call is what `_torch_op.in_graph` makes of it.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 import os
 import re
@@ -23,7 +24,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from . import _arrays, _followed, _prepared, _scalars, _unrolled, _workload
+from . import _arrays, _followed, _prepared, _ready, _scalars, _unrolled, _workload
 from ._kernel import Kernel
 from ._launch import Launch, as_result, check_written
 from ._plan import DETERMINISTIC, FoldedLaunch, Planner, facts_of
@@ -64,9 +65,10 @@ class TunedKernel(Planner):
             raise TypeError(f"scalars= is a mapping, such as {{'rate': 1e-3}}, not {scalars!r}")
         super().__init__(name, fallback, gradient, dims, scalars or {}, definition)
         self.returns = (returns,) if isinstance(returns, str) else None if returns is None else tuple(returns)
-        self._returned: Optional[tuple[int, ...]] = None  # which outputs these are, once a snapshot tells
+        self.returned: Optional[tuple[int, ...]] = None  # which outputs these are, once a snapshot tells
         self._fallbacks: dict[Any, Callable[..., Any]] = {}
-        self._quick: dict[tuple[int, int], Callable[..., Any]] = {}  # by the numbers of inputs and outputs
+        self.ready: dict[int, Callable[..., Any]] = {}  # by the number of inputs that a caller gives
+        self._quick: dict[tuple[int, int], Callable[..., Any]] = {}  # by the numbers of inputs and outputs of a launch
         self._functions: dict[Any, Any] = {}  # autograd's, of inputs that need gradients
         self._autocast: dict[Any, str] = {}
         self._ops: dict[Any, Any] = {}
@@ -107,10 +109,14 @@ class TunedKernel(Planner):
         """
         if _is_compiling():
             results = self._in_graph(inputs, out, scalars, named)
-            return results if self._returned is None or out is not None else self._selected(results)
+            return results if out is not None else self.selected(results)
+        if out is None and scalars is None and not named:
+            ready = self.ready.get(len(inputs))
+            if ready is not None:
+                return ready(*inputs)
         outputs = () if out is None else _outputs_of(out)
         results = self.all_outputs(inputs, outputs, scalars, named)
-        return results if self._returned is None or outputs else self._selected(results)
+        return results if outputs else self.selected(results)
 
     def all_outputs(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
                     named: Mapping[str, Any]) -> Any:
@@ -119,7 +125,7 @@ class TunedKernel(Planner):
             quick = self._quick.get((len(inputs), len(outputs)))
             if quick is not None:
                 return quick(*inputs, *outputs)
-            whole = self._taken.filled(inputs) if self._taken is not None else None
+            whole = self.whole_of(inputs)
             quick = self._quick.get((len(whole), len(outputs))) if whole is not None else None
             if quick is not None:
                 return quick(*whole, *outputs)  # type: ignore[misc]  # there is one where there is a function for it
@@ -145,11 +151,18 @@ class TunedKernel(Planner):
         known = self._inputs(kernel).scalars if kernel is not None and kernel.args else _scalars.measured(self.name)
         return known.isdisjoint(named)
 
-    def _selected(self, results: Any) -> Any:
-        """The outputs that the caller names."""
-        assert self._returned is not None
+    def selected(self, results: Any) -> Any:
+        """Of all outputs those that the caller names."""
+        if self.returned is None:
+            return results
         made = results if isinstance(results, tuple) else (results,)
-        return made[self._returned[0]] if len(self._returned) == 1 else tuple([made[i] for i in self._returned])
+        return made[self.returned[0]] if len(self.returned) == 1 else tuple([made[i] for i in self.returned])
+
+    def whole_of(self, given: Sequence[Any]) -> Optional[Sequence[Any]]:
+        """All inputs of the launch of a call like an earlier one; None: there was none."""
+        if self._taken is None or len(given) == len(self._taken.names):
+            return given
+        return self._taken.filled(given)
 
     def _call_unknown(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
                       named: Mapping[str, Any]) -> Any:
@@ -177,7 +190,7 @@ class TunedKernel(Planner):
         key = (dtype, *dims.items())
         if key not in self._fallbacks:
             taken = self._inputs(kernel)
-            self._fallbacks[key] = taken.fallback(self.fallback, taken.unused({**self.dims, **dims}, dtype), self._returned)
+            self._fallbacks[key] = taken.fallback(self.fallback, taken.unused({**self.dims, **dims}, dtype), self.returned)
         return self._fallbacks[key]
 
     def _dtype_of(self, inputs: Sequence[Any]) -> str:
@@ -213,11 +226,11 @@ class TunedKernel(Planner):
     def _call(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, Any],
               dims: Mapping[str, int], is_operator: bool = False) -> Any:
         """Any call that torch.compile does not follow. is_operator: it is one of `op()`'s function."""
-        kernel = self._kernel()
+        kernel, given = self._kernel(), inputs
         if kernel is not None and kernel.args:
             self._find_returned(kernel)
             if len(inputs) < len(self._inputs(kernel).names) or any([one is None for one in inputs]):
-                given, inputs = inputs, self._whole(kernel, inputs, {}, dims)
+                inputs = self._whole(kernel, inputs, {}, dims)
                 is_plain = not dims and scalars == self.scalars and not is_operator
                 quick = self._quick.get((len(inputs), len(outputs))) if is_plain else None
                 if quick is not None:
@@ -229,7 +242,7 @@ class TunedKernel(Planner):
         tensors = [one for one in inputs + outputs if isinstance(one, tensor)]
         if tensors:
             _notice_torch()
-            self._write_out(torch, len(inputs), len(outputs))
+            self._write_out(torch, len(given), len(inputs), len(outputs))
             if (_is_followed(torch) or _followed.is_transformed(torch)
                     or not all(type(one) in _followed.plain_types(torch) for one in tensors)
                     or is_operator and any(one.is_meta for one in tensors)):
@@ -238,27 +251,31 @@ class TunedKernel(Planner):
 
     def _find_returned(self, kernel: Kernel) -> None:
         """ValueError: `returns` names none of its outputs."""
-        if self.returns is None or self._returned is not None:
+        if self.returns is None or self.returned is not None:
             return
         names = self._inputs(kernel).outputs
         for name in self.returns:
             if name not in names:
                 raise ValueError(f"{self.name} has no output '{name}'; its outputs are {', '.join(names) or 'none'}")
-        self._returned = tuple([names.index(name) for name in self.returns])
+        self.returned = tuple([names.index(name) for name in self.returns])
 
-    def _write_out(self, torch: Any, count: int, outputs: int) -> None:
+    def _write_out(self, torch: Any, given: int, count: int, outputs: int) -> None:
         """Has further calls of so many tensors run a function of their own, where they all have one form."""
-        if (count, outputs) in self._quick or not count or self.can_be_deterministic():
+        if not given or self.can_be_deterministic():
+            return
+        if not outputs and given not in self.ready:
+            self.ready[given] = _ready.Ready(self, given).call
+        if (count, outputs) in self._quick:
             return
 
         def slowly(*arrays: Any) -> Any:
             return self._call(arrays[:count], arrays[count:], self.scalars, {})
 
         self._quick[count, outputs] = _unrolled.operator(
-            self._plans, count + outputs, {}, slowly, slowly, *_call_names(torch, slowly if outputs else self._with_gradient),
+            self._plans, count + outputs, {}, slowly, slowly, *_ready.names_of(torch, slowly if outputs else self.with_gradient),
             outputs)
 
-    def _with_gradient(self, *inputs: Any) -> Any:
+    def with_gradient(self, *inputs: Any) -> Any:
         """A call of plain tensors, one of which needs a gradient. Only a transform of torch.func may follow it."""
         prepared = self._functions.get(_prepared.key_of(_wants_determinism(), inputs))
         if prepared is None or _followed.is_transformed(sys.modules["torch"]):
@@ -365,9 +382,9 @@ class TunedKernel(Planner):
                 [one.is_contiguous() for one in inputs]):
             return
         views = [one if shape is None else one.view(shape) for one, shape in zip(inputs, plan.shapes)]
-        prepared = self._functions.get(_prepared.key_of(_wants_determinism(), views))
-        if prepared is not None:
-            self._keep_prepared(inputs, prepared.folded(plan))
+        prepared, launch = self._functions.get(_prepared.key_of(_wants_determinism(), views)), plan.short({})
+        if prepared is not None and launch is not None:
+            self._keep_prepared(inputs, prepared.folded(plan, launch))
 
     def _why_no_gradient(self, inputs: Sequence[Any], outputs: Sequence[tuple[tuple[int, ...], str]],
                          dims: Mapping[str, int], scalars: Mapping[str, float]) -> str:
@@ -407,14 +424,14 @@ class TunedKernel(Planner):
         from . import _torch_op
 
         count = len(_workload.signature_of(self._known()).inputs)
-        names = _call_names(torch, followed if dims else self._with_gradient)
+        names = _ready.names_of(torch, followed if dims else self.with_gradient)
         if given != self.scalars or self.can_be_deterministic():
             names = "True", {}
         whole = _torch_op.function(self, count, dims, followed, *names)
 
         def call(*inputs: Any) -> Any:
             results = whole(*inputs) if len(inputs) == count else followed(*inputs)
-            return results if self._returned is None else self._selected(results)
+            return results if self.returned is None else self.selected(results)
 
         return call
 
@@ -500,15 +517,6 @@ def _is_followed(torch: Any) -> bool:
     return _asked()
 
 
-def _call_names(torch: Any, with_gradient: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
-    """What a call that is written out asks, as _unrolled.operator takes it."""
-    expression, names = _followed.condition(torch)
-    if not names:
-        return expression, names
-    return expression, {**names, "plain": _followed.plain_types(torch), "grad": torch.is_grad_enabled,
-                        "with_gradient": with_gradient}
-
-
 def _after_fork() -> None:
     """A lock that another thread of the parent's held is nobody's."""
     for kernel in _kernels.values():
@@ -578,7 +586,7 @@ def _given(name: str, results: Any, outputs: tuple[Any, ...]) -> Any:
             raise ValueError(f"{name}: the fallback gives None for array {i} of out=")
         given, wanted = getattr(source, "shape", None), getattr(target, "shape", None)
         if given is not None and wanted is not None and tuple(given) != tuple(wanted):
-            if _count(given) != _count(wanted):
+            if math.prod(given) != math.prod(wanted):
                 raise ValueError(f"{name}: array {i} of out= has the axes {list(wanted)}, and the fallback gives "
                                  f"{list(given)}")
             source = _arrays.reshaped(source, wanted)
@@ -599,15 +607,8 @@ def _check_results(name: str, results: Any, wanted: Sequence[tuple[tuple[int, ..
             given = _arrays.describe(one)
         except TypeError:  # None, or nothing that a kernel could give
             continue
-        if given.shape != shape and not _count(given.shape) == _count(shape) == 1:
+        if given.shape != shape and not math.prod(given.shape) == math.prod(shape) == 1:
             raise ValueError(f"{name}: output {i} has the axes {list(shape)}, and the fallback gives {list(given.shape)}")
         if given.dtype != dtype and not is_cast:
             raise ValueError(f"{name}: output {i} is {dtype}, and the fallback gives {given.dtype}")
     return as_result(made)
-
-
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count

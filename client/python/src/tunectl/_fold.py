@@ -10,7 +10,7 @@ sizes are symbols).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from ._arrays import reshaped
@@ -80,8 +80,7 @@ def _is_one(axes: Sequence[Optional[str]]) -> bool:
     return all(axis == "1" for axis in axes)
 
 
-def unfold(results: Any, lead: Sequence[Any], outputs: Sequence[bool],
-           reshaped: Callable[..., Any] = reshaped) -> Any:
+def unfold(results: Any, lead: Sequence[Any], outputs: Sequence[bool]) -> Any:
     """The results of a folded call, None, one, or a tuple, with the axes that the caller's arrays have."""
     if results is None:
         return None

@@ -9,6 +9,7 @@ from typing import Any, Optional
 from . import _arrays, _strides, _unrolled
 from ._artifact import Artifact
 from ._dtypes import DTYPE_BYTES
+from ._program import ALIGNMENT
 
 _STRIDES_MAX = 1024  # that a plan keeps launches of
 
@@ -47,12 +48,10 @@ class Launch:
         self.program = program
         if are_tensors:
             self.program = program = program.for_torch()
-            makers = [_arrays.maker(shape, dtype, inputs[0].device, steps)
-                      for (shape, dtype), steps in zip(outputs, self._output_strides)]
-            bump = _bumper()
-            lie = _unrolled.Lie("is_neg", placed is None, self._of_strides if strided is not None else None)
-            self.launch = _unrolled.launch(program, len(inputs), makers, changed, bump, lie)
-            self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, bump, self._may_overlap, lie)
+            self._changed, self._device, self._bump = changed, inputs[0].device, _bumper()
+            self.launch = self.short({})
+            lie = _unrolled.Lie("is_neg", placed is None, self._into_of_strides if strided is not None else None)
+            self.into = _unrolled.launch_into(program, self._sizes, len(outputs), changed, self._bump, self._may_overlap, lie)
         else:
             self.launch, self.into = self._launch_any, self._launch_any_into
 
@@ -77,6 +76,16 @@ class Launch:
             if self.why_not(made) == "":
                 return made
         return [one.contiguous() for one in tensors]
+
+    def takes(self, tensors: Sequence[Any]) -> bool:
+        """Whether `why_not` says nothing of these inputs, quickly for strides that have a launch."""
+        if tuple([one.stride() for one in tensors]) in self._by_strides and not any([one.is_neg() for one in tensors]):
+            try:
+                places = [one.data_ptr() for one in tensors]
+            except RuntimeError:  # a wrapper of another tensor has no memory
+                return False
+            return not any([not place or place % self.program.alignment for place in places])
+        return not self.why_not(tensors)
 
     def why_not(self, arrays: Sequence[Any]) -> str:
         """What is wrong with arrays that `launch` does not take, by the args' names; empty: nothing."""
@@ -113,14 +122,63 @@ class Launch:
             self._by_strides[key] = launch
         return launch
 
-    def _of_strides(self, *tensors: Any) -> Any:
-        """As `launch` and `into`, of tensors of which one is not contiguous."""
-        launch = self._by_strides.get(tuple([one.stride() for one in tensors]))
-        if launch is None:
-            launch = self.for_arrays(tensors)
-            if launch is None or launch is self:  # what is contiguous here is a negated view
-                return False
-        return launch.into(*tensors) if len(tensors) == len(self._facts) else launch.launch(*tensors)
+    def short(self, blanks: Mapping[int, Any], results: Optional[Sequence[int]] = None,
+              shapes: Optional[Sequence[tuple[int, ...]]] = None,
+              otherwise: Optional[Callable[..., Any]] = None) -> Callable[..., Any]:
+        """`launch` as a function of the tensors that a caller gives.
+
+        blanks     the others, by their places; they are kept elsewhere
+        results    the outputs that it returns, in this order; None: all
+        shapes     that outputs get, of as many elements: the tensors are contiguous, too, with more axes than the kernel's
+        otherwise  called with tensors that are not contiguous, if they have more axes; None: it returns False
+        """
+        facts = [(shape, dtype, steps) for (shape, dtype), steps in zip(self.outputs, self._output_strides)]
+        if shapes is not None:
+            facts = [(shape, dtype, _strides.contiguous(shape)) for shape, (_, dtype, _) in zip(shapes, facts)]
+        elif self._strided is not None:
+            otherwise = self._of_strides(blanks, results)
+        spare, end = self._spare(results)
+        facts = [one for i, one in enumerate(facts) if i not in spare] + ([((end,), "u8", (1,))] if spare else [])
+        makers = [_arrays.maker(shape, dtype, self._device, steps) for shape, dtype, steps in facts]
+        return _unrolled.launch(
+            self.program, len(self._facts) - len(self.outputs), makers, self._changed, self._bump,
+            _unrolled.Lie("is_neg", self._placed is None, otherwise),
+            _unrolled.Form({i: one.data_ptr() for i, one in blanks.items()}, results, spare))
+
+    def _spare(self, results: Optional[Sequence[int]]) -> tuple[dict[int, int], int]:
+        """Where the outputs that nobody gets lie in one array, by their places, and its bytes."""
+        found: dict[int, int] = {}
+        end, sizes = 0, self._sizes[len(self._facts) - len(self.outputs):]
+        for i, size in enumerate(sizes):
+            if results is not None and i not in results:
+                found[i] = end
+                end += -(-size // ALIGNMENT) * ALIGNMENT
+        return found, end
+
+    def _of_strides(self, blanks: Mapping[int, Any], results: Optional[Sequence[int]]) -> Callable[..., Any]:
+        """As `short`, of tensors of which one is not contiguous."""
+        launches: dict[Any, Callable[..., Any]] = {}
+        places = [i for i in range(len(self._facts) - len(self.outputs)) if i not in blanks]
+
+        def launch(*given: Any) -> Any:
+            key = tuple([one.stride() for one in given])
+            known = launches.get(key)
+            if known is None:
+                whole = {**blanks, **dict(zip(places, given))}
+                found = self.for_arrays([whole[i] for i in range(len(whole))])
+                if found is None or found is self:  # what is contiguous here is a negated view
+                    return False
+                if len(launches) >= _STRIDES_MAX:
+                    launches.clear()
+                known = launches[key] = found.short(blanks, results)
+            return known(*given)
+
+        return launch
+
+    def _into_of_strides(self, *tensors: Any) -> Any:
+        """As `into`, of tensors of which one is not contiguous."""
+        launch = self._by_strides.get(tuple([one.stride() for one in tensors])) or self.for_arrays(tensors)
+        return False if launch is None or launch is self else launch.into(*tensors)  # a negated view may be contiguous
 
     def _launch_any(self, *inputs: Any) -> Any:
         launch = self.for_arrays(inputs)

@@ -179,8 +179,9 @@ class CudaProgram:
             if size.value != wanted:
                 raise ArtifactError(f"symbol '{symbol['variable']}' has {size.value} bytes, not {wanted}")
             self._symbols.append((place.value, slot, wanted))
+        self._is_simple = (not (self._layout.scratch_bytes or self._symbols) and len(steps) == 1
+                           and not self._layout.steps[0].zero)
         self._is_plain = not (self._layout.scratch_bytes or self._layout.tensor_maps or self._symbols)
-        self._is_simple = self._is_plain and len(steps) == 1 and not self._layout.steps[0].zero
 
     def _function(self, module: Any, step: Mapping[str, Any]) -> Any:
         function = ctypes.c_void_p()
@@ -319,7 +320,7 @@ class CudaProgram:
 
     def _make_plain_launch(self) -> Callable[[Sequence[int], Any], None]:
         """`launch` for most programs: one kernel, of the caller's tensors alone. Its names are local, which is faster."""
-        local, device, pack = self._local, self.device, self._pack
+        local, device, pack, has_tensor_maps = self._local, self.device, self._pack, bool(self._layout.tensor_maps)
         stream_of, launch_kernel = self._stream_of, self._launch_kernel
 
         def launch(pointers: Sequence[int], like: Any) -> None:
@@ -329,6 +330,8 @@ class CudaProgram:
                 calls = self._make_calls()
             (config, place, function, args, _), = calls.launches
             pack(calls.memory, 0, *pointers)
+            if has_tensor_maps:
+                self._put_tensor_maps(calls.slots, pointers)
             config.stream = stream_of(device)
             code = launch_kernel(place, function, args, None)
             if code:
@@ -363,14 +366,15 @@ class CudaProgram:
                           "cuMemcpyDtoDAsync")
 
     def _put_tensor_maps(self, slots: Slots, pointers: Sequence[int]) -> None:
+        known, place = self._tensor_maps, slots.bytes
         for offset, slot, dtype, plan in self._layout.tensor_maps:
             key = (offset, pointers[slot])
-            value = self._tensor_maps.get(key)
+            value = known.get(key)
             if value is None:
-                if len(self._tensor_maps) >= _TENSOR_MAPS_KEPT:
-                    self._tensor_maps.clear()
-                value = self._tensor_maps[key] = self._encode(plan, dtype, pointers[slot])
-            ctypes.memmove(slots.address + offset, value, _TENSOR_MAP_BYTES)
+                if len(known) >= _TENSOR_MAPS_KEPT:
+                    known.clear()
+                value = known[key] = self._encode(plan, dtype, pointers[slot])
+            place[offset:offset + _TENSOR_MAP_BYTES] = value
 
     def _encode(self, plan: Mapping[str, Any], dtype: str, address: int) -> bytes:
         rank = len(plan["dims"])

@@ -43,26 +43,43 @@ class FoldedLaunch:
     """The plan of arrays with more axes than the kernel's args: calls the kernel with fewer, and gives the results theirs.
 
     kernel  the TunedKernel
+    dims    that calls of it give
     folded  the shapes that it takes
     args    of the arrays, inputs first
+    launch  of the inputs: the outputs; False: as `call`
 
     Its gradient is that of the views and of the call between them.
     """
 
-    def __init__(self, kernel: Any, folded: _fold.Folded, args: Sequence[Mapping[str, Any]],
+    def __init__(self, kernel: Any, dims: Mapping[str, int], folded: _fold.Folded, args: Sequence[Mapping[str, Any]],
                  inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]],
                  of_outputs: Sequence[tuple[int, ...]]) -> None:
-        self._kernel, self.folded = kernel, folded
+        self._kernel, self._dims, self.folded = kernel, dims, folded
+        self.launch, self._views_plan = self._launch_views, None
         self._is_strided = [bool(arg.get("strided")) for arg in args]
         self.shapes = [shape if shape != given else None for given, shape in zip(inputs, folded.inputs)]
         self._outputs = [shape if shape != given else None for given, shape in zip(outputs, of_outputs)]
 
-    def launch(self, *inputs: Any) -> Any:
-        return self.call(inputs, (), None, {})
+    def _launch_views(self, *inputs: Any) -> Any:
+        """The first launch, after which others are short ones."""
+        results = self.call(inputs, (), None, self._dims)
+        self.launch = self.short({}, otherwise=lambda *inputs: self.call(inputs, (), None, self._dims)) or self.launch
+        return results
 
     def into(self, *arrays: Any) -> Any:
         count = len(self.shapes)
-        return self.call(arrays[:count], arrays[count:], None, {})
+        return self.call(arrays[:count], arrays[count:], None, self._dims)
+
+    def short(self, blanks: Mapping[int, Any], results: Optional[Sequence[int]] = None,
+              otherwise: Optional[Callable[..., Any]] = None) -> Optional[Callable[..., Any]]:
+        """As Launch.short, of the arrays with more axes: memory in one piece has no axes. None: nothing of the views has
+        been launched yet."""
+        plan = self._views_plan
+        if not isinstance(plan, Launch):
+            return None
+        shapes = [(*self.folded.lead, *shape[1:]) if is_folded else shape
+                  for (shape, _), is_folded in zip(plan.outputs, self.folded.outputs)]
+        return plan.short(blanks, results, shapes, otherwise)
 
     def call(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Optional[Mapping[str, float]],
              dims: Mapping[str, int]) -> Any:
@@ -75,10 +92,11 @@ class FoldedLaunch:
         if any(one is None for one in given) or any(one is None for one in into):
             return False
         results = self._kernel.all_outputs(tuple(given), tuple(into), scalars, dims)
-        return as_result(outputs) if outputs else self.unfold(results)
-
-    def unfold(self, results: Any, reshaped: Callable[..., Any] = _arrays.reshaped) -> Any:
-        return _fold.unfold(results, self.folded.lead, self.folded.outputs, reshaped)
+        if outputs:
+            return as_result(outputs)
+        if self._views_plan is None:
+            self._views_plan = self._kernel.plan_of(tuple(given), (), self._dims)
+        return _fold.unfold(results, self.folded.lead, self.folded.outputs)
 
 
 def _flattened(array: Any, shape: tuple[int, ...], is_strided: bool) -> Any:
@@ -188,6 +206,10 @@ class Planner:
         except (AttributeError, KeyError, TypeError):
             return self._plan(inputs, outputs, dims)
 
+    def known_plan(self, inputs: Sequence[Any]) -> Any:
+        """Of tensors; None: the fallback, or no call has made one yet."""
+        return self._plans.get((0, *map(facts_of, inputs)))
+
     def _plan(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
               dims: Mapping[str, int]) -> Any:
         """None: the fallback."""
@@ -250,7 +272,7 @@ class Planner:
             return None
         folded = folding.fold(shapes)
         outputs = [one.shape for one in seen[count:]]
-        return FoldedLaunch(self, folded, args + signature.outputs, shapes, outputs,
+        return FoldedLaunch(self, dims, folded, args + signature.outputs, shapes, outputs,
                             [folding.output_shape(shape, i, folded) for i, shape in enumerate(outputs)])
 
     def answer(self, seen: Sequence[_arrays.Array], count: int,

@@ -6,7 +6,7 @@ the first backward pass its own; both are kept in a `Prepared`, which the autogr
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
@@ -26,26 +26,25 @@ class Prepared:
     """The launches of one kind of call.
 
     function  the autograd.Function
+    launch    of the inputs; False: they do not lie as the kernel needs them
     backward  of saved tensors and gradients: the results of its backward pass, or None if these do not lie so; None: no
               backward pass has been prepared yet
     """
 
-    def __init__(self, function: Any, plan: Launch, folded: Optional[FoldedLaunch] = None) -> None:
-        """folded  of arrays with more axes, of which the plan's launch takes views"""
-        self.function, self.backward = function, None
+    def __init__(self, function: Any, plan: Launch, folded: Optional[FoldedLaunch] = None,
+                 launch: Optional[Callable[..., Any]] = None) -> None:
+        """
+        folded  of arrays with more axes, of which the plan's launch takes views
+        launch  of these arrays; None: the plan's
+        """
+        self.function, self.launch = function, launch or plan.launch
+        self.backward: Optional[Callable[..., Any]] = None
         self._plan, self._folded = plan, folded
         self.is_folded = folded is not None
 
-    def launch(self, inputs: Sequence[Any]) -> Any:
-        """False: the inputs do not lie as the kernel needs them."""
-        if self._folded is None:
-            return self._plan.launch(*inputs)
-        results = self._plan.launch(*viewed(inputs, self._folded.shapes))
-        return False if results is False else self._folded.unfold(results, _unfolded)
-
-    def folded(self, folded: FoldedLaunch) -> Prepared:
+    def folded(self, folded: FoldedLaunch, launch: Callable[..., Any]) -> Prepared:
         """The same of arrays with more axes."""
-        return Prepared(self.function, self._plan, folded)
+        return Prepared(self.function, self._plan, folded, launch)
 
     def views(self, given: Sequence[Any], made: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Inputs, outputs and their gradients with the axes of the launch."""
@@ -55,9 +54,15 @@ class Prepared:
         return viewed(given, self._folded.shapes), viewed(made, shapes), viewed(gradients, shapes)
 
 
-def _unfolded(made: Any, shape: Sequence[int]) -> Any:
-    """A new array with other axes. To autograd it is no view, since it forbids writing to those that a Function makes."""
-    return made.view(shape).data
+def launch_of_views(plan: Launch, shapes: Sequence[Any], results: Sequence[Any]) -> Callable[..., Any]:
+    """A launch of arrays whose views have these shapes, and whose results get others."""
+    def launch_views(*arrays: Any) -> Any:  # one is not contiguous
+        found = plan.launch(*viewed(arrays, shapes))
+        if found is False:
+            return False
+        return tuple(viewed(found if isinstance(found, tuple) else (found,), results))
+
+    return plan.short({}, None, results, launch_views)
 
 
 def viewed(arrays: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:

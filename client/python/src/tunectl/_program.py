@@ -212,6 +212,7 @@ class Slots:
         self._keeps = ctypes.create_string_buffer(size + 64)
         self.address = -(-ctypes.addressof(self._keeps) // 64) * 64
         self.memory = (ctypes.c_char * size).from_address(self.address)
+        self.bytes = memoryview(self.memory).cast("B")
         self.put(layout.constants)
         # The driver takes an array of the addresses of the values.
         self.arguments = [

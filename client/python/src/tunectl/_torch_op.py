@@ -341,7 +341,7 @@ def _function(torch: Any, kernel: TunedKernel, count: int, scalars: Sequence[str
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(context: Any, prepared: Optional[_prepared.Prepared], *all_of: Any) -> Any:
-            results = False if prepared is None else prepared.launch(all_of[:count])
+            results = False if prepared is None else prepared.launch(*all_of[:count])
             if results is False:
                 results = launch(*all_of)
             outputs = results if isinstance(results, tuple) else (results,)
@@ -461,29 +461,28 @@ class _Gradient:
         whole   inputs, outputs and gradients as they are saved and given, of which the others are views
         shapes  of the inputs' gradients
         """
-        launch = self.backward.launch_of(given, made, gradients, self._dims, values)
-        if launch is None:
+        plan = self.backward.plan_of(given, made, gradients, self._dims, values)
+        if plan is None:
             return None
         start = {"input": 0, "output": self._inputs, "gradient": self._inputs + self._outputs}
         views, places = (*given, *made, *gradients), [start[what] + i for what, i in self.backward.places]
-        reads = [(i, None if views[i].shape == whole[i].shape else views[i].shape) for i in places]
-        results = [(1 + i, shapes[i]) for i in self.backward.results]
+        results, launch = self.backward.results, plan.launch
+        if any([views[i].shape != whole[i].shape for i in places]):
+            launch = _prepared.launch_of_views(plan, [views[i].shape for i in places], [shapes[i] for i in results])
         blank = [None] * (1 + self._inputs + len(self._scalars))
+        is_deterministic, asked = self.backward.is_deterministic(), self.backward.is_deterministic
 
         def quick(saved: Sequence[Any], gradients: Sequence[Any]) -> Optional[tuple[Any, ...]]:
             every = (*saved, *gradients)
-            arrays = []
-            for i, shape in reads:
-                one = every[i]
-                if one is None:
-                    return None
-                arrays.append(one if shape is None else one.reshape(shape))
+            arrays = [every[i] for i in places]
+            if any([one is None for one in arrays]) or asked() != is_deterministic:
+                return None
             found = launch(*arrays)
             if found is False:
                 return None
             made = blank.copy()
-            for (i, shape), one in zip(results, found if isinstance(found, tuple) else (found,)):
-                made[i] = one if one.shape == shape else one.view(shape)
+            for i, one in zip(results, found if isinstance(found, tuple) else (found,)):
+                made[1 + i] = one
             return tuple(made)
 
         return quick

@@ -39,23 +39,43 @@ class Lie(NamedTuple):
     otherwise: Optional[Callable[..., Any]] = None
 
 
-_CONTIGUOUS = Lie()
+class Form(NamedTuple):
+    """What a caller gives of a launch's inputs, and gets of its outputs.
+
+    fixed    addresses of the inputs that it does not give, by their places
+    results  the outputs that it gets, in this order; None: all
+    spare    bytes from the first one's of the others, by their places; they are one array
+    """
+
+    fixed: Mapping[int, int] = {}
+    results: Optional[Sequence[int]] = None
+    spare: Mapping[int, int] = {}
+
+
+_CONTIGUOUS, _WHOLE = Lie(), Form()
 
 
 def launch(program: Any, inputs: int, makers: Sequence[Callable[[], Any]], changed: Sequence[int],
-           bump: Callable[[Any], Any], lie: Lie = _CONTIGUOUS) -> Callable[..., Any]:
-    """A function of that many tensors that launches the program on them and on new outputs.
+           bump: Callable[[Any], Any], lie: Lie = _CONTIGUOUS, form: Form = _WHOLE) -> Callable[..., Any]:
+    """A function of that many tensors, without those that are fixed, that launches the program on them and on new outputs.
 
     It gives the outputs, as None, one, or a tuple. False: the tensors do not lie as the kernel needs them.
 
+    makers   of the outputs, without the spare ones, and last of these
     changed  which of the inputs the kernel writes to
     bump     tells autograd that a tensor was
     """
-    given, new = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(len(makers))]
+    every, count = [f"x{i}" for i in range(inputs)], len(makers) + len(form.spare) - bool(form.spare)
+    given = [f"x{i}" for i in range(inputs) if i not in form.fixed]
+    new = [f"y{i}" for i in range(count) if i not in form.spare] + (["spare"] if form.spare else [])
     makes = {f"make_{y}": make for y, make in zip(new, makers)}
+    fixed = {f"px{i}": address for i, address in form.fixed.items()}
     # New tensors lie as an allocator has them.
-    return _launch(program, given, new, [*[f"{y} = make_{y}()" for y in new], *[f"p{y} = {y}.data_ptr()" for y in new]],
-                   [f"bump(x{i})" for i in changed], {**makes, "bump": bump}, lie)
+    makes_new = [*[f"{y} = make_{y}()" for y in new], *[f"p{y} = {y}.data_ptr()" for y in new],
+                 *[f"py{i} = pspare + {offset}" for i, offset in form.spare.items()]]
+    results = [f"y{i}" for i in (range(count) if form.results is None else form.results)]
+    return _launch(program, given, [*every, *[f"y{i}" for i in range(count)]], results, makes_new,
+                   [f"bump(x{i})" for i in changed if i not in form.fixed], {**makes, **fixed, "bump": bump}, lie)
 
 
 def launch_into(program: Any, sizes: Sequence[int], outputs: int, changed: Sequence[int], bump: Callable[[Any], Any],
@@ -73,16 +93,16 @@ def launch_into(program: Any, sizes: Sequence[int], outputs: int, changed: Seque
                           f"p{every[other]} < p{every[at]} + {sizes[at]} and "
                           f"meet({at}, {other}, p{every[at]}, p{every[other]}):", "    return False")]
     written = [every[i] for i in (*changed, *range(inputs, len(sizes)))]
-    return _launch(program, every, every[inputs:], apart, [f"bump({one})" for one in written],
+    return _launch(program, every, every, every[inputs:], apart, [f"bump({one})" for one in written],
                    {"bump": bump, "meet": meet}, lie)
 
 
-def _launch(program: Any, given: Sequence[str], results: Sequence[str], before: Sequence[str], after: Sequence[str],
-            more: Mapping[str, Any], lie: Lie) -> Callable[..., Any]:
+def _launch(program: Any, given: Sequence[str], arrays: Sequence[str], results: Sequence[str], before: Sequence[str],
+            after: Sequence[str], more: Mapping[str, Any], lie: Lie) -> Callable[..., Any]:
+    """arrays: all of the launch, whose pointers are named after them."""
     bad = [f"not ({' and '.join(f'{x}.is_contiguous()' for x in given)})"] if lie.is_contiguous else []
     bad += [f"{x}.{lie.lazy}()" for x in given] if lie.lazy else []
     otherwise = lie.otherwise if lie.is_contiguous else None
-    pointers = dict.fromkeys(f"p{tensor}" for tensor in [*given, *results])
     body = ["if device_now() != device:", "    with made_current():", f"        return launch({', '.join(given)})",
             f"if {' or '.join(bad) or False}:", f"    return {'otherwise(' + ', '.join(given) + ')' if otherwise else False}",
             "try:",
@@ -92,7 +112,7 @@ def _launch(program: Any, given: Sequence[str], results: Sequence[str], before: 
             f"if ({' | '.join(f'p{x}' for x in given)}) % alignment or not ({' and '.join(f'p{x}' for x in given)}):",
             "    return False",
             *before,
-            f"start(({', '.join(pointers)}, ), {given[0]})",
+            f"start(({', '.join(f'p{one}' for one in arrays)}, ), {given[0]})",
             *after,
             f"return {results[0] if len(results) == 1 else ', '.join(results) or None}"]
     uses = {"start": program.launch, "alignment": program.alignment, "device": program.device,
@@ -124,7 +144,7 @@ def operator(plans: Mapping[Any, Optional[Any]], inputs: int, dims: Mapping[str,
             "        return results",
             f"return without_plan({every})"]
     if "grad" in names:
-        body[2:2] = [f"if ({' or '.join(f'{x}.requires_grad' for x in given)}) and grad():",
+        body[2:2] = [f"if grad() and ({' or '.join(f'{x}.requires_grad' for x in given)}):",
                      f"    return with_gradient({every})"]
     uses = {"find": plans.get, "through": through, "without_plan": without_plan,
             **{f"dim{i}": dim for i, dim in enumerate(dims.items())}, **names}

@@ -34,12 +34,14 @@ _ACTIVATIONS: Mapping[Optional[str], Callable[[Any], Any]] = {
     None: lambda x: x, "gelu": functools.partial(F.gelu, approximate="tanh"), "silu": F.silu}
 _EPILOGUES = {None: 1, "gelu": 2, "silu": 3}  # of gemm, with a bias
 
+_is_compiling = torch.compiler.is_dynamo_compiling
 _kernels: dict[str, list[TunedKernel]] = {}
 _made_of = types.SimpleNamespace()  # attributes: of a dict a compiler would see what it held at the first call of a graph
 
 
-def _once(make: Callable[..., TunedKernel]) -> Callable[..., TunedKernel]:
-    """Makes a kernel once for each set of arguments. torch.compile runs the making and does not follow it."""
+def _once(make: Callable[..., TunedKernel]) -> Any:
+    """A function that makes a kernel once for each set of arguments, which torch.compile runs and does not follow. Its
+    `call` takes the arguments and tensors, which the kernel is called with, in the fewest steps."""
     names: dict[Any, str] = {}
 
     def name_of(*key: Any) -> str:
@@ -53,7 +55,16 @@ def _once(make: Callable[..., TunedKernel]) -> Callable[..., TunedKernel]:
     def kernel(*key: Any) -> TunedKernel:
         return getattr(_made_of, name_of(*key))  # type: ignore[no-any-return]
 
+    def call(key: Any, *arrays: Any) -> Any:
+        if not _is_compiling():
+            name = names.get(key)
+            ready = getattr(_made_of, name).ready.get(len(arrays)) if name is not None else None
+            if ready is not None:
+                return ready(*arrays)
+        return kernel(*key)(*arrays)
+
     name_of._dynamo_marked_constant = True  # type: ignore[attr-defined]  # by torch.compiler.assume_constant_result
+    kernel.call = call  # type: ignore[attr-defined]
     return kernel
 
 
@@ -91,7 +102,7 @@ def rms_norm(x: Any, weight: Optional[Any] = None, eps: float = 1e-6) -> Any:
     """
     if weight is None or weight.dtype != x.dtype or x.dim() < 2:
         return F.rms_norm(x, x.shape[-1:], weight, eps)
-    return _rms_norm(eps)(x, weight)
+    return _rms_norm.call((eps,), x, weight)
 
 
 @_once
@@ -111,7 +122,7 @@ def layer_norm(x: Any, weight: Optional[Any] = None, bias: Optional[Any] = None,
     """
     if weight is None or bias is None or weight.dtype != x.dtype or bias.dtype != x.dtype or x.dim() < 2:
         return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
-    return _layer_norm(eps)(x, weight, bias)
+    return _layer_norm.call((eps,), x, weight, bias)
 
 
 @_once
@@ -127,7 +138,7 @@ def softmax(x: Any, dim: int = -1) -> Any:
     """torch.softmax over the last axis; over another, PyTorch's own."""
     if dim not in (-1, x.dim() - 1) or x.dim() < 2:
         return torch.softmax(x, dim)
-    return _softmax()(x)
+    return _softmax.call((), x)
 
 
 @_once
@@ -137,7 +148,7 @@ def _softmax() -> TunedKernel:
 
 def swiglu(gate: Any, up: Any) -> Any:
     """silu(gate) * up, of arrays of one shape."""
-    return _swiglu()(gate, up) if gate.dim() > 1 and gate.shape == up.shape else F.silu(gate) * up
+    return _swiglu.call((), gate, up) if gate.dim() > 1 and gate.shape == up.shape else F.silu(gate) * up
 
 
 @_once
@@ -297,12 +308,13 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[bool, str] = False, scale
     if window < 0 or window and not causal:
         raise ValueError(f"window={window} is no number of keys that a causal row sees")
     # The kernel's causal mask ends at the last key, and PyTorch's begins at the first.
-    if q.dim() != 4 or causal and k.shape[-2] != q.shape[-2] and (causal is True or k.shape[-2] < q.shape[-2]):
+    shape = q.shape
+    if len(shape) != 4 or causal and k.shape[-2] != shape[-2] and (causal is True or k.shape[-2] < shape[-2]):
         return _plain_attention(q, k, v, sinks, starts, causal, scale, window, softcap)
-    kernel = _attention(causal, scale, window, softcap, sinks is not None)
+    key = (causal, scale, window, softcap, sinks is not None)
     if starts is not None:
-        return kernel(q, k, v, sinks, starts, sequences=starts.shape[0] - 1)
-    return kernel(q, k, v) if sinks is None else kernel(q, k, v, sinks)
+        return _attention(*key)(q, k, v, sinks, starts, sequences=starts.shape[0] - 1)
+    return _attention.call(key, q, k, v) if sinks is None else _attention(*key)(q, k, v, sinks)
 
 
 @_once
@@ -363,7 +375,7 @@ def rope(q: Any, k: Any, cos: Any, sin: Any, *, interleaved: bool = False) -> tu
     cos, sin     [seq, head_dim / 2], f32
     interleaved  pairs are neighbours; by default element i and element i + head_dim / 2
     """
-    return _rope(bool(interleaved))(q, k, cos, sin)  # type: ignore[no-any-return]
+    return _rope.call((bool(interleaved),), q, k, cos, sin)  # type: ignore[no-any-return]
 
 
 @_once
