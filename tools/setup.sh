@@ -165,7 +165,8 @@ ensure_transformers() {
     say "transformers cannot be installed here: the tests that need it are skipped"
 }
 
-# build PRESET [TARGET...]: output only when there is something to say. With ccache, presets share what they compile alike.
+# build PRESET [TARGET...]: output only when there is something to say. With ccache, presets share what they compile alike;
+# clones do not, since a precompiled header of another clone names that clone's headers.
 build() {
   local preset="$1" log="build/$1.log"
   shift
@@ -178,7 +179,7 @@ build() {
   # A build with nothing to do is over before the notice.
   (sleep 1.5 > /dev/null 2>&1 && say "building preset $preset (the first time takes some minutes; log in $log)") &
   local notice=$!
-  CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1 ninja -C "build/$preset" "$@" > "$log" 2>&1 || { kill $notice 2>/dev/null; tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
+  CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NAMESPACE="${CCACHE_NAMESPACE:-$PWD}" CCACHE_NOHASHDIR=1 ninja -C "build/$preset" "$@" > "$log" 2>&1 || { kill $notice 2>/dev/null; tail -n 60 "$log" >&2; die "the build failed; the whole log is in $log"; }
   kill $notice 2>/dev/null || true
   wait $notice 2>/dev/null || true
 }
