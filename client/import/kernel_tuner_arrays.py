@@ -4,8 +4,9 @@ the values of a param. What an array of another shape holds is not known: it has
 import ast
 import dataclasses
 import math
+import re
 
-from script_values import Array, DType, Fill, Num, Scalar, Seq, as_shape, dtype_of_plain, given_dtype, items_of, plain, product, total
+from script_values import Array, DType, Fill, Num, Scalar, Seq, added, as_shape, dtype_of_plain, given_dtype, items_of, plain, product
 
 VALUES_MAX = 4096
 SAME_SHAPE = {"round", "square", "sign", "log", "log2", "log10", "log1p", "expm1", "exp2", "tan", "tanh", "arctan", "floor", "ceil",
@@ -197,10 +198,10 @@ def array_function(name, positional, by_name, node):
     if name in ("tile", "repeat") and len(first.shape) == 1 and isinstance(plain(positional[1] if len(positional) > 1 else None), int):
         return dataclasses.replace(first, shape=[product([as_shape(positional[1])[0], first.shape[0]])], note=first.note or text)
     if name == "pad" and len(first.shape) == 1 and len(positional) > 1:
-        widths = plain(positional[1])
-        widths = [widths, widths] if isinstance(widths, int) else widths
-        is_pair = isinstance(widths, list) and len(widths) == 2 and all(isinstance(each, int) for each in widths)
-        return dataclasses.replace(first, shape=[total(first.shape[0], sum(widths))], note=text) if is_pair else None
+        widths = as_shape(positional[1])
+        widths = widths * 2 if widths and len(widths) == 1 else widths
+        is_pair = bool(widths) and len(widths) == 2 and all(isinstance(each.value, int) for each in widths)
+        return dataclasses.replace(first, shape=[added(first.shape[0], added(*widths))], note=text) if is_pair else None
     if name == "argsort" and len(first.shape) == 1:
         return Array("i64", first.shape, Fill("IOTA"), note=text)
     if name in ("ravel", "reshape", "squeeze", "transpose"):

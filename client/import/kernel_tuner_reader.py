@@ -294,8 +294,8 @@ class TuningReader(Reader):
         made = mapped(node, left, right, known[0]) if known is not None else None
         if made is not None:
             return made
-        if isinstance(left, Seq) or isinstance(right, Seq):  # sorted() of an array is a list, to which lists are added
-            return super().array_arithmetic(node, left, right) if isinstance(node.op, ast.Add) else unknown_at(node)
+        if any(isinstance(side, Seq) or getattr(side, "is_list", False) for side in (left, right)):
+            return super().array_arithmetic(node, left, right)
         sized = arithmetic(node, left, right)
         made = super().array_arithmetic(node, left, right)
         if sized is None or not isinstance(made, Array):

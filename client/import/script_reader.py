@@ -13,7 +13,7 @@ from script_changes import Changes
 from script_modules import IMPORT_ERRORS, DoubtfulImports, LoadedModule, Modules, changed_by_functions
 from script_objects import Class, Instance, Path, bound_member, formatted, is_property, path_attribute, percent
 from script_values import (DTYPES, LIST_MAX, Array, DType, File, Fill, Function, Map, Module, Num, Scalar, Scope, Seq, Unknown,
-                           collection_call, items_of, plain, product, size_in_bytes, total, unknown_at)
+                           added, collection_call, items_of, plain, product, size_in_bytes, unknown_at)
 
 STEPS_MAX = 500_000
 BITS_MAX = 256  # of a number
@@ -440,15 +440,27 @@ class Reader(DoubtfulImports, Changes, Calls):
 
     @staticmethod
     def array_arithmetic(node, left, right):
+        if any(isinstance(side, Seq) or getattr(side, "is_list", False) for side in (left, right)):
+            return Reader.list_arithmetic(node, left, right)
         array, other = (left, right) if isinstance(left, Array) else (right, left)
         other = other.num if isinstance(other, Scalar) else other
-        if isinstance(node.op, ast.Add) and isinstance(other, Seq) and len(array.shape) == 1:
-            return dataclasses.replace(array, shape=[total(array.shape[0], len(other.items))])
         is_scaled = isinstance(node.op, ast.Mult) and isinstance(other, Num) and not array.note
         fill = array.fill.times(other) if is_scaled and isinstance(other.value, (int, float)) else None
         if fill is not None:
             return dataclasses.replace(array, fill=fill)
         return dataclasses.replace(array, fill=Fill(), note=f"computed: {ast.unparse(node)[:60]}")
+
+    @staticmethod
+    def list_arithmetic(node, left, right):
+        """Lists are joined. Those that meet an array, or are repeated, are not followed."""
+        lists = [side for side in (left, right) if isinstance(side, Seq) or getattr(side, "is_list", False)]
+        array, other = (left, right) if isinstance(left, Array) else (right, left)
+        if not isinstance(node.op, ast.Add) or len(lists) < 2 or len(array.shape) > 1:
+            return unknown_at(node)
+        more = other.shape[0] if isinstance(other, Array) else Num(len(other.items))
+        made = dataclasses.replace(array, shape=[added(array.shape[0], more)])
+        made.is_list = True
+        return made
 
     @staticmethod
     def arithmetic(node, known, left, right):

@@ -79,7 +79,9 @@ class Array:
     shape: list
     fill: Fill
     note: str = ""
-    values = None  # its elements, if these are known, few and in one dimension; a copy that changes has none
+    # Two that a copy does not have:
+    values = None  # its elements, if these are known, few and in one dimension
+    is_list = False  # Python's sorted() makes a list, to which lists are added
 
 
 @dataclasses.dataclass
@@ -186,8 +188,9 @@ def product(nums):
     return result
 
 
-def total(num, more):
-    return Num(num.value + more, f"{num.show()} + {more}" if num.text else "", tight=False)
+def added(num, more):
+    text = f"{num.show()} + {more.factor()}" if num.text or more.text else ""
+    return Num(num.value + more.value, text, tight=not text)
 
 
 def as_shape(value):
@@ -348,9 +351,12 @@ def elementwise(name, array, node):
     if name == "copy":
         return dataclasses.replace(array, fill=dataclasses.replace(array.fill))
     fill = array.fill
-    if name in ("sort", "sorted") and fill.kind == "UNIFORM":
-        return dataclasses.replace(array, fill=dataclasses.replace(fill, kind="SORTED"))
-    is_positive = name not in ("sin", "cos", "sort", "sorted")
+    if name in ("sort", "sorted"):
+        made = dataclasses.replace(array, fill=Fill(), note=f"computed: {ast.unparse(node)[:60]}") if fill.kind != "UNIFORM" \
+            else dataclasses.replace(array, fill=dataclasses.replace(fill, kind="SORTED"))
+        made.is_list = name == "sorted"
+        return made
+    is_positive = name not in ("sin", "cos")
     fill = Fill("UNIFORM", 0, abs(fill.low) + (fill.high or 1)) if is_positive else Fill()
     return dataclasses.replace(array, fill=fill, note=f"computed: {ast.unparse(node)[:60]}")
 

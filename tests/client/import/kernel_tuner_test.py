@@ -300,6 +300,16 @@ class WhatPythonGives(kit.Import):
             self.assertEqual(answer.left + answer.error, "", made)
             self.assertIn(f'"x" buffer {{ dtype: "{dtype}" shape: "{shape}" role', answer.spec, made)
 
+    def test_lists_are_joined_and_arrays_are_not(self):
+        answer = self.read(HEAD + "args[1] = np.array(sorted(x) + [1, 2])\n" + CALL + ")\n")
+        self.assertEqual(answer.left, "")
+        self.assertIn('"x" buffer { dtype: "f32" shape: "n + 2"', answer.spec)
+        for made in ("x + [1, 2, 3]", "[1.0] + x", "np.sort(x) + [1.0, 2.0]", "np.array(sorted(x)) + [1]", "np.array(sorted(x) * 2)",
+                     "np.abs(sorted(x)) + [3]"):
+            answer = self.read(HEAD + f"args[1] = {made}\n" + CALL + ")\n")
+            self.assertIn("was not understood", answer.left, made)
+            self.assertIn('shape: "left_to_write"', answer.spec, made)
+
     def test_defaults_are_those_of_the_definition(self):
         answer = self.read(HEAD + "rules = []\nfor m in (2, 64): rules.append(lambda p, m=m: p['per'] <= m)\n" + CALL +
                            ", restrictions=rules)\n")
