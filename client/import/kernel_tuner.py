@@ -3,6 +3,7 @@
 what its author should know."""
 import ast
 import collections
+import functools
 import itertools
 import os
 import re
@@ -10,7 +11,8 @@ import re
 from cuda_source import CudaSource, included_files, is_readable
 from kernel_tuner_library import Chosen, HostText
 from kernel_tuner_options import CompilerOptions
-from kernel_tuner_reader import DOUBT, read_calls
+from kernel_tuner_reader import DOUBT, TuningReader, read_calls
+from kernel_tuner_sizes import DependentSizes
 from kernel_tuner_spec import FLOATS, SpecWriter
 from restriction import Translator, Untranslatable, allowed_configs, table, tried
 from script_objects import Instance, bound_member
@@ -42,7 +44,7 @@ THREADS_MAX = 1024
 DEFAULT_BLOCK = ("256", "1", "1")
 
 
-class Import(CompilerOptions, SpecWriter):
+class Import(CompilerOptions, DependentSizes, SpecWriter):
     """One call. What it reads is written by its other half."""
 
     def __init__(self, reader, line, node, values):
@@ -551,9 +553,34 @@ class Import(CompilerOptions, SpecWriter):
         return pattern.sub(lambda m: str(self.defaults[m.group(1)]), text) if pattern else text
 
 
-def run(path, wanted, reader=None, calls=None):
-    if reader is None:
-        reader, calls = read_calls(path)
+class Reading(Import):
+    """One call as it is read, of which no spec is written."""
+
+    def first_valid(self):
+        return {name: values[0] for name, values in self.params.items()}
+
+    def write_spec(self):
+        pass
+
+
+def read_again(reader, wanted, unreached, resized):
+    """The call with other sizes; None: it is not met, or another is in its place."""
+    again = TuningReader(reader.path, reader.eager, resized)
+    calls = again.read()
+    if unreached and not calls:
+        again.unreached_call()
+    return read_call(again, calls[wanted - 1]) if calls[wanted - 1:] and calls[wanted - 1][0] == reader.calls[wanted - 1][0] else None
+
+
+def read_call(reader, call):
+    line, node, positional, by_name = call
+    made = Reading(reader, line, node, {**dict(zip(POSITIONS, positional)), **by_name})
+    made.make()
+    return made
+
+
+def run(path, wanted):
+    reader, calls = read_calls(path)
     unreached = 0 if calls else reader.unreached_call()
     if not calls:
         raise Unreadable(f"{path}: no call of tune_kernel was met, nor a function with @triton.autotune or @triton.jit")
@@ -561,16 +588,20 @@ def run(path, wanted, reader=None, calls=None):
         raise Unreadable(f"{path}: there are {len(calls)} calls of tune_kernel, no number {wanted}")
     line, node, positional, by_name = calls[wanted - 1]
     made = Import(reader, line, node, {**dict(zip(POSITIONS, positional)), **by_name})
+    made.again = functools.partial(read_again, reader, wanted, unreached)
     made.left += reader.marks_before(wanted - 1, IGNORED, POSITIONS)
     made.notes += reader.notes
     if unreached:
         made.leave("the call: nothing that was followed leads to it; look at each value, or run the script: tunectl import "
                    "--run", unreached)
     made.make()
-    if len(calls) > 1:
-        counts = collections.Counter(call[0] for call in calls)
-        lines = ", ".join(f"{at} ({times} times)" if times > 1 else str(at)
-                          for at, times in counts.items())
-        made.notes.append(f"{len(calls)} calls of tune_kernel (lines {lines}); --call N chooses one")
+    return answer(made, [call[0] for call in calls])
+
+
+def answer(made, lines):
+    """What an import prints. `lines`: those of the script's calls."""
+    if len(lines) > 1:
+        counts = ", ".join(f"{at} ({times} times)" if times > 1 else str(at) for at, times in collections.Counter(lines).items())
+        made.notes.append(f"{len(lines)} calls of tune_kernel (lines {counts}); --call N chooses one")
     return {"name": made.name, "files": made.files, "left": list(dict.fromkeys(made.left)),
             "notes": list(dict.fromkeys(made.notes))}

@@ -89,8 +89,43 @@ def matrix_shape(left, right):
     return [*left[:-1], *(right[1:] if len(right) > 1 else [])] or [Num(1)]
 
 
+def sliced(extent, bounds):
+    """How many elements of an axis a slice keeps: an expression of the sizes, if its ends are simple."""
+    count = len(range(*slice(*(bound and bound.value for bound in bounds)).indices(extent.value)))
+    if count == extent.value:
+        return Num(count, extent.text, extent.tight)
+    low, high, step = bounds[0] or Num(0), bounds[1] or extent, bounds[2] or Num(1)
+    if step.value < 1:
+        return Num(count)
+    low, high = (minus(extent, Num(-end.value, end.text and end.text.removeprefix("-"))) if end.value < 0 else end for end in (low, high))
+    kept = minus(high, low)
+    if step.value != 1 and kept.text or step.text:
+        kept = Num(-(-kept.value // step.value), f"ceil_div({kept.show()}, {step.show()})")
+    return kept if kept.value == count else Num(count)
+
+
+def minus(num, less):
+    """The difference, without what both have: of `n - 1` and `n - 3` it is 2."""
+    (left, more), (right, fewer) = offset(num), offset(less)
+    value = num.value - less.value
+    if left == right:
+        return Num(value)
+    if right:
+        return Num(value, f"{num.show()} - {less.factor()}", tight=False)
+    rest = more - fewer
+    return Num(value, left if not rest else f"{left} {'+' if rest > 0 else '-'} {abs(rest)}", tight=False)
+
+
+def offset(num):
+    """(text, number) of `text + number`."""
+    match = re.fullmatch(r"(\w+) ([+-]) (\d+)", num.text)
+    if match:
+        return match[1], int(match[2] + match[3])
+    return (num.text, 0) if num.text else ("", num.value)
+
+
 def indexed(array, node, bounds_of):
-    """array[...] with numbers and slices; None: not known. `bounds_of`: the plain values of a slice, or of a number."""
+    """array[...] with numbers and slices; None: not known. `bounds_of`: the numbers of a slice, or a number alone."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     shape, rest = [], list(array.shape)
     for part in parts:
@@ -103,9 +138,7 @@ def indexed(array, node, bounds_of):
         if bounds is None:
             return None
         if isinstance(part, ast.Slice):
-            kept = extent if bounds == [None, None, None] else Num(len(range(*slice(*bounds).indices(extent.value))))
-            kept = Num(kept.value, extent.text) if kept.value == extent.value else kept
-            shape.append(kept)
+            shape.append(sliced(extent, bounds))
     made = shape + rest
     is_same = product(made).value == product(array.shape).value if made else False
     if not made or not all(num.value > 0 for num in made):

@@ -11,9 +11,9 @@ from kernel_tuner_library import OWN, PACKAGE, call_own, own_name
 from script_calls import DOUBT
 from script_modules import IMPORT_ERRORS, LoadedModule, is_end
 from script_objects import HARMLESS, Class, Instance
-from script_reader import ARRAY_MODULES, OPERATORS, Reader
+from script_reader import ARRAY_MODULES, OPERATORS, Reader, is_none
 from script_slice import CHANGING, LEAVING, Slice, name_of, reaches, reaching
-from script_values import (Array, DType, File, Fill, Function, Generator, Map, Module, Num, Scope, Seq, Unknown, as_shape,
+from script_values import (Array, DType, File, Fill, Function, Generator, Map, Module, Num, Scalar, Scope, Seq, Unknown, as_shape,
                            items_of, plain, snapshot, unknown_at)
 
 ENTRY = "tune_kernel"
@@ -25,10 +25,12 @@ MATH = {name: getattr(math, name) for name in ("gcd", "lcm", "comb", "log2", "lo
 
 
 class TuningReader(Reader):
-    """`eager`: conditions lead to the tuning call whatever they are; `notes` says of which this is not known to be true."""
+    """`eager`: conditions lead to the tuning call whatever they are; `notes` says of which this is not known to be true.
+    `resized`: {dim: a value in the place of the script's}."""
 
-    def __init__(self, path, eager=False):
+    def __init__(self, path, eager=False, resized=()):
         super().__init__(path, ENTRY)
+        self.resized = dict(resized)
         self.eager, self.notes, self.assumed = eager, [], []
         self.trees = []  # of the script and the modules that were read
         self.reaching = {ENTRY}
@@ -255,8 +257,10 @@ class TuningReader(Reader):
             return self.by_key(name, list(items_of(first)), by_name, node.lineno)
         if name in MATH and len(positional) > 0 and not by_name:
             numbers = [plain(each) for each in positional]
+            text = getattr(getattr(first, "num", first), "text", "") if name in ("sqrt", "log2") else ""
             try:
-                return Num(MATH[name](*numbers)) if all(isinstance(each, (int, float)) for each in numbers) else None
+                return Num(MATH[name](*numbers), text and f"{name}({text})") if all(
+                    isinstance(each, (int, float)) for each in numbers) else None
             except (ArithmeticError, ValueError, TypeError):
                 return None
         return None
@@ -323,16 +327,21 @@ class TuningReader(Reader):
             sliced = indexed(base, node, lambda part: self.bounds(part, scope))
             return made if sliced is None else sliced
         bounds = self.bounds(node.slice, scope) if isinstance(node.slice, ast.Slice) else None
-        return base[slice(*bounds)] if isinstance(base, str) and bounds is not None else made
+        return base[slice(*map(plain, bounds))] if isinstance(base, str) and bounds is not None else made
 
     def bounds(self, part, scope):
-        """The plain bounds of a slice, or a number; None: not known."""
+        """The numbers of a slice, None for those that it leaves out, or a number; None: not known."""
+        def integer(node):
+            made = self.value(node, scope)
+            made = made.num if isinstance(made, Scalar) else made
+            return made if isinstance(made, Num) and type(made.value) is int else None
         if not isinstance(part, ast.Slice):
-            known = plain(self.value(part, scope))
-            return [known] if isinstance(known, int) else None
-        known = [None if each is None else plain(self.value(each, scope)) for each in (part.lower, part.upper, part.step)]
+            known = integer(part)
+            return None if known is None else [known]
         given = (part.lower, part.upper, part.step)
-        return known if all(each is None or isinstance(value, int) for each, value in zip(given, known)) else None
+        known = [None if each is None or is_none(each) else integer(each) for each in given]
+        is_known = all(each is None or is_none(each) or num is not None for each, num in zip(given, known))
+        return known if is_known and (known[2] is None or known[2].value) else None
 
 
 class Renamed(ast.NodeTransformer):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tunectl import --run` of a Kernel Tuner script: what its calls of tune_kernel are really given. Names of sizes are
 those that reading the script finds, where their values are the real ones."""
-import collections
 import dataclasses
 import functools
 import importlib.machinery
@@ -12,7 +11,7 @@ import sys
 import types
 
 import script_run
-from kernel_tuner import POSITIONS, Import
+from kernel_tuner import POSITIONS, Import, answer, read_again, read_call
 from kernel_tuner_arrays import VALUES_MAX
 from kernel_tuner_library import OWN, SELECTING, Chosen, call_own
 from kernel_tuner_reader import read_calls
@@ -264,22 +263,17 @@ def run(path, wanted, arguments):
     reader, read = reading(path)
     number = sum(one.line == call.line for one in calls[:wanted])
     same = [one for one in read if one[0] == call.line or one[0] <= call.line <= getattr(one[1], "end_lineno", one[0])]
-    values = {}
-    if same:
-        _, node, positional, by_name = same[min(number, len(same)) - 1]
-        values = {**dict(zip(POSITIONS, positional)), **by_name}
+    one = same[min(number, len(same)) - 1] if same else (call.line, None, [], {})
+    values = {**dict(zip(POSITIONS, one[2])), **one[3]}
     values = {name: named(values.get(name), real) for name, real in call.values.items()}
     made = Import(reader, call.line, None, values)
+    made.read = read_call(reader, one)
+    made.again = functools.partial(read_again, reader, read.index(one) + 1, 0) if same else None
     made.make()
     if outcome.error:
         made.notes.append(f"the script ended early: {outcome.error}")
     made.notes.append("the script was run: sizes, types and restrictions are those of this run")
-    if len(calls) > 1:
-        counts = collections.Counter(one.line for one in calls)
-        lines = ", ".join(f"{at} ({times} times)" if times > 1 else str(at) for at, times in counts.items())
-        made.notes.append(f"{len(calls)} calls of tune_kernel (lines {lines}); --call N chooses one")
-    return {"name": made.name, "files": made.files, "left": list(dict.fromkeys(made.left)),
-            "notes": list(dict.fromkeys(made.notes))}
+    return answer(made, [each.line for each in calls])
 
 
 def reading(path):

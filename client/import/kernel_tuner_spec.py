@@ -92,6 +92,7 @@ class SpecWriter:
         lines += [f"entry: {quoted(self.kernel)}"]
         lines += [f"nvrtc_options: {quoted(option)}" for option in dict.fromkeys(self.nvrtc_options)] + [""]
         fixed = self.fixed_sizes(dims)
+        fixed.update(self.dependent_sizes(dims, fixed))
         small = self.cpu_sizes(dims, fixed)
         for name, value in dims.items():
             on = f' on {{ target: "cpu" default_value: {small[name]} }}' \

@@ -76,13 +76,17 @@ class Changes:
         def is_size(item):
             return isinstance(item, Num) and type(item.value) is int and not item.text
         if is_size(value):
-            return Num(value.value, self.dim_name(name, value.value))
+            return self.size(value.value, name)
         if isinstance(value, Scalar) and is_size(value.num):
-            return Scalar(value.dtype, Num(value.num.value, self.dim_name(name, value.num.value)))
+            return Scalar(value.dtype, self.size(value.num.value, name))
         if isinstance(value, Seq) and 1 < len(value.items) <= 3 and all(map(is_size, value.items)):
-            return Seq([Num(item.value, self.dim_name(f"{name}_{axis}", item.value))
-                        for item, axis in zip(value.items, "xyz")], value.doubt)
+            return Seq([self.size(item.value, f"{name}_{axis}") for item, axis in zip(value.items, "xyz")], value.doubt)
         return value
+
+    def size(self, value, name):
+        """A number under its dim's name; if another was asked for under this name, that one."""
+        text = self.dim_name(name, value)
+        return Num(self.resized.get(text, value), text)
 
     def dim_name(self, name, value):
         """One name has one value: another of the same name has a number behind it."""

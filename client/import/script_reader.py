@@ -70,6 +70,8 @@ class Reader(DoubtfulImports, Changes, Calls):
         self.passed_over_at = []  # of each call: how many came before it
         self.names = {}  # every name that was ever given a value
         self.sizes = {}  # names of plain numbers: {value: the dim's name}
+        self.resized = {}  # {dim: a value in the place of the script's}
+        self.ratios = set()  # of numbers that conditions compare
         self.steps = self.depth = self.repeats = 0
         self.results = {}  # the last values of expressions that may change something, by their nodes
         self.scope = Scope(kind="module")
@@ -402,6 +404,7 @@ class Reader(DoubtfulImports, Changes, Calls):
         for op, right_node in zip(node.ops, node.comparators):
             right = plain(self.value(right_node, scope))
             compare = COMPARISONS.get(type(op))
+            self.compared(left, right)
             if left is None or right is None or compare is None:
                 return unknown_at(node)
             try:
@@ -411,6 +414,11 @@ class Reader(DoubtfulImports, Changes, Calls):
                 return unknown_at(node)
             left = right
         return Num(True)
+
+    def compared(self, left, right):
+        """Takes down how far two numbers of a condition are apart: a size that is as far off may decide it otherwise."""
+        if all(isinstance(side, (int, float)) and side for side in (left, right)):
+            self.ratios.update((right / left, left / right))
 
     def of_BinOp(self, node, scope):
         left, right = self.value(node.left, scope), self.value(node.right, scope)

@@ -390,9 +390,8 @@ def number_call(name, positional, node):
         return Num(round(*numbers)) if len(numbers) == 2 and isinstance(numbers[1], int) else unknown_at(node)
     if name in ("min", "max", "sum"):
         value = {"min": min, "max": max, "sum": sum}[name](numbers)
-        texts = [v.show() for v in values]
-        text = f"{name}({', '.join(texts)})" if name != "sum" and any(v.text for v in values) else ""
-        return Num(value, text)
+        text = " + ".join(v.factor() for v in values) if name == "sum" else f"{name}({', '.join(v.show() for v in values)})"
+        return Num(value, text if any(v.text for v in values) else "", tight=name != "sum")
     value = functions[name](numbers[0])
     inner = values[0]
     if not inner.text or type(inner.value) is int or name == "float":

@@ -332,6 +332,54 @@ class WhatPythonGives(kit.Import):
         self.assertIn("line 11: 'look(L)' may change what is tuned", answer.left)
 
 
+class NumbersThatSizesDecide(kit.Import):
+    """A part of the call that changes with a size is an expression of it, or the size has the script's value alone."""
+
+    def shape(self, made, more="", head=HEAD):
+        answer = self.read(head + f"args[1] = {made}\n" + CALL + more + ")\n")
+        self.assertEqual(answer.left + answer.error, "", made)
+        return re.search(r'"x" buffer \{ dtype: "\w+" (.*?) role', answer.spec)[1], answer
+
+    def is_fixed(self, answer, name="n", value=100000):
+        return f'dims {{ name: "{name}" default_value: {value} min: {value} max: {value} }}' in answer.spec
+
+    def test_simple_ones_are_expressions(self):
+        for made, shape in (("x[:n//2]", "n // 2"), ("x[1:-1]", "n - 2"), ("x[::2]", "ceil_div(n, 2)"), ("x[1:][::3]", "ceil_div(n - 1, 3)"),
+                            ("x[n//4:]", "n - (n // 4)"), ("x[2:-2:2]", "ceil_div(n - 4, 2)"), ("x[::-1]", "n"), ("x[-10:]", "10"),
+                            ("np.zeros(int(np.sqrt(n)))", "int(sqrt(n))"), ("np.zeros(sum([n, 2]))", "n + 2"),
+                            ("np.zeros(math.floor(math.log2(n)))", "floor(log2(n))"), ("np.pad(x, 3)", "n + 6"),
+                            ("np.zeros((n, 4))[1:-1, :2]", 'n - 2" shape: "2'), ("x.reshape(-1, 10)", 'n // 10" shape: "10')):
+            known, answer = self.shape(made, head="import math\n" + HEAD)
+            self.assertEqual(known, f'shape: "{shape}"', made)
+            self.assertIn('dims { name: "n" default_value: 100000 min: 1 }', answer.spec, made)
+
+    def test_others_fix_the_size(self):
+        for made, shape in (("np.zeros(len([0] * n))", "100000"), ("np.zeros(int(str(n)))", "100000"), ("np.zeros(len(str(n)))", "6"),
+                            ("np.zeros(sum(i for i in [n, n]))", "200000"), ("np.zeros(64 if n > 4096 else 32)", "64"),
+                            ("np.zeros(64 if n % 2 else 32)", "32"), ("np.zeros(32 if 1 < n * 4 < 2000000 else 16)", "32"),
+                            ("x[:100000]", "n"), ("np.zeros(math.gcd(n, 96))", "32"), ("np.zeros([i for i in (7, n)][1])", "100000"),
+                            ("np.zeros(math.isqrt(n))", "316")):
+            known, answer = self.shape(made, head="import math\n" + HEAD)
+            self.assertEqual(known, f'shape: "{shape}"', made)
+            self.assertTrue(self.is_fixed(answer), made)
+            self.assertIn("dim n: arg x may depend on its 100000", answer.notes, made)
+
+    def test_a_size_that_another_decides_is_fixed_with_it(self):
+        known, answer = self.shape("np.zeros(m)", head=HEAD + "import math\nm = math.isqrt(n)\n")
+        self.assertEqual(known, 'shape: "m"')
+        self.assertTrue(self.is_fixed(answer) and self.is_fixed(answer, "m", 316))
+
+    def test_other_parts_of_the_call_count_too(self):
+        for more in (", defines={'LOG': len(str(n))}", ", smem_args={'size': 8 * len(str(n))}", ", compiler_options=[f'-DN={n}']"):
+            self.assertTrue(self.is_fixed(self.shape("x", more)[1]), more)
+        for before, more in (("kernel = kernel.replace('2 *', f'{n} *')\n", ""), ("params['per'] = [1, len(str(n))]\n", "")):
+            self.assertTrue(self.is_fixed(self.shape("x", more, HEAD + before)[1]), before)
+
+    def test_a_size_of_which_the_script_takes_no_other_is_fixed(self):
+        self.assertTrue(self.is_fixed(self.shape("x", head=HEAD.replace("x = ", "assert n == 100000\nx = "))[1]))
+        self.assertFalse(self.is_fixed(self.shape("x", head=HEAD.replace("x = ", "assert n % 32 == 0\nx = "))[1]))
+
+
 DIRECTIVES = '''import numpy as np
 from kernel_tuner import tune_kernel
 from kernel_tuner.utils.directives import *

@@ -74,6 +74,14 @@ class KernelTuner(kit.Import):
         self.assertEqual(answer.left, "")
         self.assertIn("640", answer.spec)
 
+    def test_numbers_that_a_size_may_decide_fix_it(self):
+        for made, shape, is_fixed in (("x[1:-1]", "n - 2", False), ("np.zeros(len(str(n)))", "6", True),
+                                      ("np.zeros(np.array([n, 2]).sum())", "100002", True)):
+            answer = self.read(HEAD + f"args[1] = {made}\n" + CALL + ")\n", run=True)
+            self.assertEqual(answer.left, "", made)
+            self.assertRegex(answer.spec, f'"x" buffer {{ dtype: "\\w+" shape: "{shape}"', made)
+            self.assertEqual('"n" default_value: 100000 min: 100000 max: 100000' in answer.spec, is_fixed, made)
+
     def test_kernel_tuners_own_functions_give_what_reading_finds(self):
         pragmas = DIRECTIVES.replace("START", "#pragma tuner start").replace("STOP", "#pragma tuner stop") + \
             "kernels, args = process_directives(Code(OpenMP(), Cxx()), code, user_dimensions={'ROWS': 300})\n" + \
