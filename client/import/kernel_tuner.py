@@ -9,15 +9,17 @@ import os
 import re
 
 from cuda_source import CudaSource, included_files, is_readable
-from kernel_tuner_library import Chosen, HostText
+from kernel_tuner_arguments import Arguments
+from kernel_tuner_library import HostText
 from kernel_tuner_options import CompilerOptions
 from kernel_tuner_reader import DOUBT, TuningReader, read_calls
 from kernel_tuner_sizes import DependentSizes
-from kernel_tuner_spec import FLOATS, SpecWriter
+from kernel_tuner_spec import SpecWriter
 from restriction import Translator, Untranslatable, allowed_configs, table, tried
+from script_modules import absent
 from script_objects import Instance, bound_member
 from script_reader import Unreadable
-from script_values import SPEC_TYPES, Array, File, Fill, Function, Map, Num, Scalar, Seq, Unknown, items_of, plain
+from script_values import Array, File, Function, Map, Num, Scalar, Seq, Unknown, is_none_value, items_of, plain
 from spec_text import TO_WRITE, ident_pattern, listed
 
 POSITIONS = ("kernel_name", "kernel_source", "problem_size", "arguments", "tune_params",
@@ -44,11 +46,12 @@ THREADS_MAX = 1024
 DEFAULT_BLOCK = ("256", "1", "1")
 
 
-class Import(CompilerOptions, DependentSizes, SpecWriter):
+class Import(Arguments, CompilerOptions, DependentSizes, SpecWriter):
     """One call. What it reads is written by its other half."""
 
     def __init__(self, reader, line, node, values):
-        self.reader, self.line, self.node, self.values = reader, line, node, values
+        self.reader, self.line, self.node = reader, line, node
+        self.values = {name: absent(value, line) for name, value in values.items()}
         self.left, self.notes, self.files = [], [], {}
         self.sizes = {}  # dims by name
         self.bare = set()  # sizes that the script has as numbers
@@ -63,7 +66,7 @@ class Import(CompilerOptions, DependentSizes, SpecWriter):
 
     def get(self, name):
         value = self.values.get(name)
-        if isinstance(value, Num) and value.value is None:
+        if is_none_value(value):
             return None
         if isinstance(value, Unknown) and not isinstance(value, File):
             self.leave(f"{name} (line {value.line or self.line}): '{value.why}' was not understood")
@@ -100,7 +103,7 @@ class Import(CompilerOptions, DependentSizes, SpecWriter):
         for name in self.values:
             if name == "texmem_args" and self.get(name) is not None:
                 self.leave(f"{name}: texture memory is not read; see docs/coming-from.md")
-            elif name == "verify" and self.get(name) is not None:
+            elif name == "verify" and not is_none_value(self.values[name]):
                 self.notes.append("verify was left out: the reference and tolerances say what is right")
             elif name not in READ and name not in IGNORED and name not in ("texmem_args", "verify"):
                 self.leave(f"{name}: no option of Kernel Tuner that the import knows")
@@ -314,134 +317,6 @@ class Import(CompilerOptions, DependentSizes, SpecWriter):
         names = plain(self.values.get("block_size_names")) if self.values.get("block_size_names") else None
         default = ["block_size_x", "block_size_y", "block_size_z"]
         return [*names, *default[len(names):]] if isinstance(names, list) else default
-
-    def read_args(self):
-        value = self.get("arguments")
-        items = items_of(value) if isinstance(value, Seq) else []
-        if not items and not any(text.startswith("arguments ") for text in self.left):
-            self.leave("args: the list of arguments was not understood", part="arguments")
-        parameters = self.source.parameters if self.source else []
-        if self.source and items and len(items) != len(parameters):
-            self.leave(f"args: the script has {len(items)}, the kernel {len(parameters)}")
-        answer = self.get("answer")
-        self.answers = [not (isinstance(a, Num) and a.value is None) for a in answer.items] \
-            if isinstance(answer, Seq) else []
-        self.args = []
-        choosing = collections.defaultdict(list)
-        for index, item in enumerate(items):
-            parameter = parameters[index] if index < len(parameters) else None
-            name = parameter.name if parameter else f"arg{index}"
-            if isinstance(item, Chosen):
-                picked = item.pick(self.params.get(item.param, ()))
-                if picked is not None:
-                    choosing[item.param, picked[0]].append(name)
-                item = Unknown(f"the array that '{item.param}' chooses", self.line) if picked is None else picked[1]
-            self.args.append(self.arg(index, name, parameter, item))
-        for (param, value), names in choosing.items():
-            self.leave(f"param {param}: it chooses the arrays or types of {', '.join(names)}, and an arg has one; these are those "
-                       f"of {param} = {value!r}: keep this value alone, or make one spec for each value")
-        self.guess_output()
-
-    def dtype(self, name, dtype):
-        """Of an arg; what no spec has is told by its own name."""
-        if dtype in SPEC_TYPES:
-            return dtype
-        self.leave(f"arg {name}: {dtype or 'its type'} is no type of a spec; those are {', '.join(SPEC_TYPES)}")
-        return TO_WRITE
-
-    def arg(self, index, name, parameter, item):
-        if isinstance(item, Scalar):
-            if isinstance(item.num.value, (int, float)):
-                return {"name": name, "dtype": self.dtype(name, item.dtype), "value": self.sized(item.num)}
-            item = Unknown("its value", self.line)
-        if isinstance(item, Num) and isinstance(item.value, (int, float)):
-            dtype = "bool" if isinstance(item.value, bool) else "i32" if isinstance(item.value, int) else "f64"
-            if parameter is not None and not parameter.is_pointer:
-                dtype = parameter.dtype
-            return self.arg(index, name, parameter, Scalar(dtype, item))
-        if not isinstance(item, Array):
-            return self.unknown_arg(name, parameter, item)
-        role = self.role(index, name, parameter, item)
-        fill = None if role == "OUTPUT" else self.fill(item)
-        return {"name": name, "dtype": self.dtype(name, item.dtype), "shape": self.shape(name, item), "role": role,
-                "fill": fill}
-
-    def unknown_arg(self, name, parameter, item):
-        """What its author must write has a name that `kernel check` does not let pass."""
-        why = f"'{item.why}'" if isinstance(item, Unknown) else "it"
-        line = getattr(item, "line", 0)
-        dtype = parameter.dtype if parameter else "f32"
-        if parameter and not parameter.is_pointer:
-            self.leave(f"arg {name}: {why} was not understood; write its value", line)
-            return {"name": name, "dtype": dtype, "value": TO_WRITE}
-        self.leave(f"arg {name}: {why} was not understood; write its shape and fill, and look at its type and role", line)
-        role = {"=": "OUTPUT", "+=": "INOUT"}.get(self.source.writes(name), "INPUT") \
-            if self.source else "INPUT"
-        return {"name": name, "dtype": dtype, "shape": [TO_WRITE], "role": role, "fill": None}
-
-    @staticmethod
-    def fill(array):
-        """A constant or an order is gone once the array was changed."""
-        is_gone = array.note and array.fill.kind in ("CONSTANT", "SORTED", *(["IOTA"] if array.dtype in FLOATS else []))
-        return Fill() if is_gone else array.fill
-
-    def shape(self, name, array):
-        if array.note and array.dtype not in FLOATS:  # places, offsets: other numbers may be none that the kernel can take
-            self.leave(f"arg {name}: {array.note}; write its fill, or a file with its elements")
-        elif array.note:
-            self.notes.append(f"arg {name}: {array.note}; it is filled with random numbers here")
-        if array.fill.high_text:
-            self.sized(Num(array.fill.high, array.fill.high_text))
-        return [self.sized(num) for num in array.shape]
-
-    def role(self, index, name, parameter, item):
-        written = self.source.writes(name) if self.source else ""
-        answered = index < len(self.answers) and self.answers[index]
-        is_zero = item.fill.kind == "CONSTANT" and item.fill.low == 0
-        if parameter is not None and parameter.is_const:
-            return "INPUT"
-        if written == "+=":
-            return "INOUT"
-        if written == "=" or answered:
-            # A buffer that is filled with more than zeros may be meant to keep some of it.
-            return "OUTPUT" if is_zero or answered else "INOUT"
-        if self.source is None:
-            return "OUTPUT" if is_zero else "INPUT"
-        if self.source.is_only_read(name):
-            return "INPUT"
-        self.notes.append(f"arg {name}: the kernel hands it on, so it may be written: it is an in-out; say "
-                          "ROLE_INPUT or ROLE_OUTPUT if it is one")
-        return "OUTPUT" if is_zero else "INOUT"
-
-    def guess_output(self):
-        """Of a kernel that hands its arguments on: the arrays that the script zeroes."""
-        if any(arg.get("role") in ("OUTPUT", "INOUT") for arg in self.args):
-            return
-        for arg in self.args:
-            fill = arg.get("fill")
-            if fill is not None and fill.kind == "CONSTANT" and fill.low == 0:
-                arg.update(role="OUTPUT", fill=None)
-                self.notes.append(f"arg {arg['name']}: taken for an output, because the script "
-                                  "fills it with zeros")
-
-    def read_symbols(self):
-        value = self.get("cmem_args")
-        if value is not None and not isinstance(value, Map):
-            self.leave("cmem_args: it was not understood")
-        for name, item in (value.items if isinstance(value, Map) else {}).items():
-            size = self.source.elements(name) if self.source else ""
-            symbol = {"name": name, "dtype": "f32", "shape": [size or TO_WRITE], "symbol": True,
-                      "fill": None}
-            if self.source is not None and not re.search(rf"\b{re.escape(str(name))}\b", self.source.text):
-                self.leave(f"cmem_args: the source has no {name}: put it there, or take it out of cmem_args")
-            if isinstance(item, Array):
-                shape = self.shape(name, item)
-                symbol.update(dtype=self.dtype(name, item.dtype), shape=[size] if size else shape, fill=self.fill(item))
-            else:
-                self.leave(f"cmem_args: {name} was not understood; write its type and fill")
-            if any(arg["name"] == name for arg in self.args):
-                symbol.update(name=name + "_symbol", variable=name)
-            self.args.append(symbol)
 
     def sized(self, num):
         """The expression of a size; its names become dims."""

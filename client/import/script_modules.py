@@ -2,7 +2,9 @@
 """The modules that a script imports, where they lie in its package or beside it: they are read as the script is, and no
 others are."""
 import ast
+import dataclasses
 import os
+import re
 import sys
 
 from script_calls import Return
@@ -27,6 +29,19 @@ class LoadedModule(Module):
     def __init__(self, name, scope):
         super().__init__(name)
         self.scope = scope
+
+
+def absent(value, line):
+    """A name of a module that was not read is not known, and neither is such a part of a list or dict."""
+    if isinstance(value, Module) and "." in value.name.strip(".") and not isinstance(value, LoadedModule):
+        module, _, name = value.name.rpartition(".")
+        return Unknown(f"{name} of module {module}", line)
+    if isinstance(value, Unknown):
+        return dataclasses.replace(value, why=re.sub(r"^'(\w+)' is (of module [\w.]+)$", r"\1 \2", value.why))
+    if isinstance(value, Seq):
+        return dataclasses.replace(value, items=[absent(item, line) for item in value.items])
+    return dataclasses.replace(value, items={key: absent(item, line) for key, item in value.items.items()}) \
+        if isinstance(value, Map) else value
 
 
 class Modules:

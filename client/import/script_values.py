@@ -167,6 +167,10 @@ def plain(value):
     return value if isinstance(value, str) else None
 
 
+def is_none_value(value):
+    return isinstance(value, Num) and value.value is None
+
+
 def snapshot(value):
     """As it is now, whatever is done to its lists and dicts later."""
     if isinstance(value, Map):

@@ -153,6 +153,12 @@ kt.tune_kernel("k", "__global__ void k(unsigned long long* sums, const unsigned 
         for dtype in ("u8", "i16", "u64"):
             self.assertIn(f'scalar {{ dtype: "{dtype}"', answer.spec)
 
+    def test_a_scalar_beyond_int64_is_told(self):
+        for made, is_told in (("np.uint64(2**63)", True), ("np.uint64(2**63 - 1)", False), ("-(2**63) - 1", True)):
+            answer = self.read(HEAD + f"args[2] = {made}\n" + CALL + ")\n")
+            self.assertEqual("is no number of a spec" in answer.left, is_told, made)
+            self.assertEqual("9223372036854775808" in answer.spec.replace(answer.left, ""), False, made)
+
     def test_params_that_are_types_take_the_widest_as_the_reference(self):
         answer = self.read(HEAD.replace('"per": [1, 2, 64]', '"TYPE": ["half", "float", "double"], "per": [1]') + CALL + ")\n")
         self.assertIn('name: "TYPE" values: "[\'half\', \'float\', \'double\']" default_value: "\'double\'"', answer.spec)
@@ -330,6 +336,22 @@ class WhatPythonGives(kit.Import):
     def test_doubts_reach_what_is_made_of_a_list(self):
         answer = self.read(HEAD + "L = [1, 2]\nlook(L)\nparams['per'] = L + [4]\n" + CALL + ")\n")
         self.assertIn("line 11: 'look(L)' may change what is tuned", answer.left)
+
+
+class NamesOfModulesThatAreNotThere(kit.Import):
+    def test_each_part_of_the_call_names_the_module(self):
+        for before, more, call in (("", ", restrictions=[it]", CALL), ("", ", restrictions=it", CALL), ("args[1] = it", "", CALL),
+                                   ("params['per'] = it", "", CALL), ("params = it", "", CALL), ("", ", answer=it", CALL),
+                                   ("", "", CALL.replace(", n, args", ", it, args"))):
+            answer = self.read(HEAD + f"from mylib.rules import it\n{before}\n{call}{more})\n")
+            self.assertIn("'it of module mylib.rules' was not understood", answer.left, (before, more))
+        answer = self.read(HEAD + "from mylib import RULE\n" + CALL + ", restrictions=[RULE], verify=RULE)\n")
+        self.assertEqual(answer.left, "constraint: 'RULE of module mylib' was not understood; write it as an expression (line 11)")
+
+    def test_an_answer_that_is_not_compared_is_told(self):
+        for more, is_told in (("answer=[2 * x, None, None]", True), ("answer=[None, None, None]", False), ("answer=None", False)):
+            answer = self.read(HEAD + CALL + f", {more})\n")
+            self.assertEqual("answer: it says which arguments are outputs; its values are not compared" in answer.notes, is_told, more)
 
 
 class NumbersThatSizesDecide(kit.Import):
