@@ -442,6 +442,29 @@ class Matrix(KernelTest):
                 if why is not None:
                     self.assertIn(why, kernel.notes[0])
 
+    def test_symbolic_trace_records_the_fallback(self):
+        x = torch.randn(ROWS, COLS)
+        forms = {"the kernel": lambda f: f, "op()": lambda f: f.op(), "by name": lambda f: lambda x: f(x=x),
+                 "with a dim": lambda f: lambda x: f(x, cols=COLS)}
+        for rows in (ROWS, 8):
+            for name, form in forms.items():
+                with self.subTest(name, rows=rows):
+                    kernel = tunectl.kernel("softmax", fallback=lambda x: reference(x))
+                    kernel(torch.randn(rows, COLS))
+                    before = len(kernel.notes)
+                    made = torch.fx.symbolic_trace(Model(form(kernel)))
+                    self.assertIn("softmax", made.code)
+                    self.assert_same(made(x), reference(x) + x)
+                    self.assertIn("torch.fx.symbolic_trace records the call", kernel.notes[before])
+
+    def test_symbolic_trace_without_a_fallback_says_what_to_do(self):
+        kernel = tunectl.kernel("softmax", fallback=None)
+        with self.assertRaisesRegex(TypeError, "give tunectl.kernel a fallback="):
+            torch.fx.symbolic_trace(Model(kernel))
+        with_out = tunectl.kernel("softmax", fallback=reference)
+        with self.assertRaisesRegex(TypeError, "leave out="):
+            torch.fx.symbolic_trace(Model(lambda x: with_out(x, out=torch.empty(ROWS, COLS))))
+
     def test_a_second_derivative_without_a_fallback_is_an_error(self):
         """Whoever asks for one gets the error, by whatever function; nobody else does."""
         x, other = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)

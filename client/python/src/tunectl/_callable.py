@@ -131,6 +131,8 @@ class TunedKernel(Planner):
                 return quick(*whole, *outputs)  # type: ignore[misc]  # there is one where there is a function for it
         dims = named
         if named and not self._are_dims(named):
+            if _followed.has_proxy(sys.modules.get("torch"), named.values()):
+                return self._record(inputs, outputs, {**(scalars or {}), **named})
             kernel = self._kernel()
             if kernel is None or not kernel.args:
                 return self._call_unknown(inputs, outputs, scalars, named)
@@ -226,6 +228,8 @@ class TunedKernel(Planner):
     def _call(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], scalars: Mapping[str, Any],
               dims: Mapping[str, int], is_operator: bool = False) -> Any:
         """Any call that torch.compile does not follow. is_operator: it is one of `op()`'s function."""
+        if _followed.has_proxy(sys.modules.get("torch"), inputs):
+            return self._record(inputs, outputs, {**scalars, **dims})
         kernel, given = self._kernel(), inputs
         if kernel is not None and kernel.args:
             self._find_returned(kernel)
@@ -248,6 +252,22 @@ class TunedKernel(Planner):
                     or is_operator and any(one.is_meta for one in tensors)):
                 return self._follow(torch, inputs, outputs, values, dims, is_operator, tensors)
         return self._direct(inputs, outputs, values, dims)
+
+    def _record(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """A call that torch.fx.symbolic_trace records, as the fallback's operations. TypeError: there is none."""
+        if self.fallback is None or outputs:
+            raise TypeError(f"{self.name}: torch.fx.symbolic_trace has proxies in the place of tensors, and no kernel runs on "
+                            "them: " + ("leave out=, which cannot be recorded, away" if outputs else "give tunectl.kernel a fallback=, "
+                                        "whose operations are then recorded, or make the call a leaf (torch.fx.wrap)"))
+        self._note("torch.fx.symbolic_trace records the call, so it records PyTorch's own operations")
+        kernel = self._kernel()
+        floats = self._inputs(kernel).scalars if kernel is not None and kernel.args else _scalars.measured(self.name)
+        given = {**self.scalars, **named}
+        results = self.fallback(*inputs, **{name: one for name, one in given.items() if type(one) is not int or name in floats})
+        if self.returns is None or kernel is None or not kernel.args:
+            return results
+        self._find_returned(kernel)
+        return self._inputs(kernel).whole_results(results, self.returned or ())
 
     def _find_returned(self, kernel: Kernel) -> None:
         """ValueError: `returns` names none of its outputs."""

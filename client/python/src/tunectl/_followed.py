@@ -8,7 +8,7 @@ operator of torch.library, which the follower then sees.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Optional
 
 from ._dtypes import dtype_name
@@ -42,6 +42,12 @@ def plain_types(torch: Any) -> frozenset[type]:
 def is_transformed(torch: Any) -> bool:
     """Whether a transform of torch.func is being run."""
     return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def has_proxy(torch: Any, values: Iterable[Any]) -> bool:
+    """Whether torch.fx's symbolic_trace has something in the place of one of the values."""
+    fx = getattr(torch, "fx", None)
+    return fx is not None and any([isinstance(one, fx.Proxy) for one in values])
 
 
 def why_not_ours(torch: Any, tensors: Sequence[Any], is_operator: bool) -> str:

@@ -173,23 +173,25 @@ class Inputs:
         are left out."""
         if not unused and returns is None:
             return fallback
-        count, outputs = len(self.names), len(self.outputs)
+        count = len(self.names)
         read = [i not in unused for i in range(count)]
         taken = max([i + 1 for i in range(count) if read[i]] + [min(count, _positions(fallback, names_of(self._kernel) or ()))])
 
         def adapted(*inputs: Any, **scalars: Any) -> Any:
             given = [one if read[i] else None for i, one in enumerate(inputs[:taken])]
             results = fallback(*given, **scalars)
-            if returns is None:
-                return results
-            made = results if isinstance(results, (tuple, list)) else (results,)
-            check_returned(self._kernel.name, len(made), len(returns))
-            whole: list[Any] = [None] * outputs
-            for at, one in zip(returns, made):
-                whole[at] = one
-            return whole[0] if outputs == 1 else tuple(whole)
+            return results if returns is None else self.whole_results(results, returns)
 
         return adapted
+
+    def whole_results(self, results: Any, returns: Sequence[int]) -> Any:
+        """What a fallback gives, which are these outputs, as all outputs."""
+        made = results if isinstance(results, (tuple, list)) else (results,)
+        check_returned(self._kernel.name, len(made), len(returns))
+        whole: list[Any] = [None] * len(self.outputs)
+        for at, one in zip(returns, made):
+            whole[at] = one
+        return whole[0] if len(whole) == 1 else tuple(whole)
 
 
 def check_returned(name: str, count: int, wanted: int) -> None:
