@@ -211,7 +211,9 @@ int Parse(Program& program, Session& session, std::vector<std::string> arguments
     const int code = app.exit(error, out, err);
     std::fputs(out.str().c_str(), stdout);
     if (code == 0) return kDone;
-    if (!PrintSuggestion(SuggestionFor(app, parsed))) {
+    const bool is_count = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+    if (!PrintSuggestion(SuggestionFor(app, parsed)) &&
+        !(is_count && PrintSuggestion(SurplusWordIn(app, given)))) {
       session.Finish(absl::InvalidArgumentError(
           absl::StrCat(ErrorText(app, error), "; ", WordsOf(app), " --help lists what it takes")));
     }

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "client/cli/dim_flags.h"
 #include "client/cli/kernel_files.h"
@@ -33,7 +35,9 @@ std::vector<std::string> KernelChoice::All() const {
 }
 
 absl::Status CheckIsNoDim(const std::string& kernel) {
-  const absl::StatusOr<DimSweep> dim = ParseDimSweep(kernel, /*values_max=*/1);
+  std::string text = kernel;
+  if (!absl::StrContains(text, '=')) absl::StrReplaceAll({{":", "="}}, &text);
+  const absl::StatusOr<DimSweep> dim = ParseDimSweep(text, /*values_max=*/1);
   if (!dim.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("'", kernel, "' is no kernel; dims are flags: --",
                                                  dim->dim, " ", dim->values.front()));

@@ -34,6 +34,15 @@ bool TakesPositionals(const CLI::App& app) {
                      [](const CLI::Option* option) { return option->get_positional(); });
 }
 
+// The most words that a command takes beside its flags.
+size_t PositionalsMax(const CLI::App& app) {
+  size_t most = 0;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) most += static_cast<size_t>(option->get_items_expected_max());
+  }
+  return most;
+}
+
 const CLI::Option* FlagNamed(const CLI::App& app, const std::string& name) {
   const auto options = app.get_options();
   const auto it = std::find_if(options.begin(), options.end(),
@@ -53,7 +62,55 @@ std::string PathOf(const CLI::App& app, const std::string& verb) {
   return path;
 }
 
+// Advice about a word too many: `word` stands behind `flag` and its `value`, if these are not
+// empty, and before `next`.
+std::string SurplusAdvice(const CLI::App& app, const std::string& flag, const std::string& value,
+                          const std::string& word, const std::string& next) {
+  if (!flag.empty()) {
+    const CLI::Option* const option = FlagNamed(app, flag);
+    return absl::StrCat("; ", flag, " takes one word, and has '", value, "'",
+                        option == nullptr ? "" : ": " + option->get_description());
+  }
+  if (FlagNamed(app, "KERNEL") == nullptr) return "";
+  const absl::Status dim = CheckIsNoDim(absl::StrCat(word, "=", next));
+  return absl::StrCat("; dims are flags: --", dim.ok() ? "rows 64" : word + " " + next);
+}
+
 }  // namespace
+
+std::string SurplusWordIn(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* level = &app;
+  std::string path = "tunectl";
+  std::string flag;  // the one just before, with its value
+  std::string value;
+  size_t words = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const std::string next = i + 1 < arguments.size() ? arguments[i + 1] : "";
+    if (absl::StartsWith(argument, "-")) {
+      const std::string name = argument.substr(0, argument.find('='));
+      const CLI::Option* const own = FlagNamed(*level, name);
+      const CLI::Option* const known = own == nullptr ? FlagNamed(app, name) : own;
+      // A dim is a flag that no command lists.
+      const bool takes_next = !absl::StrContains(argument, '=') &&
+                              (known == nullptr || known->get_items_expected_min() > 0);
+      flag = takes_next ? argument : "";
+      value = takes_next ? next : "";
+      i += takes_next ? 1 : 0;
+      continue;
+    }
+    const std::vector<std::string> commands = CommandsOf(*level);
+    if (words == 0 && std::find(commands.begin(), commands.end(), argument) != commands.end()) {
+      level = level->get_subcommand(argument);
+      absl::StrAppend(&path, " ", argument);
+    } else if (++words > PositionalsMax(*level)) {
+      return absl::StrCat("'", argument, "' is one word more than '", path, "' takes",
+                          SurplusAdvice(*level, flag, value, argument, next));
+    }
+    flag.clear();
+  }
+  return "";
+}
 
 std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& arguments,
                           const std::string& error) {

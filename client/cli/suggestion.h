@@ -15,4 +15,8 @@ namespace tune::client {
 std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& arguments,
                           const std::string& error = "");
 
+// A sentence about the first word that is one more than its command takes, with the flag that may
+// be meant; empty if no word is.
+std::string SurplusWordIn(const CLI::App& app, const std::vector<std::string>& arguments);
+
 }  // namespace tune::client

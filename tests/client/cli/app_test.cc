@@ -103,6 +103,27 @@ TEST(TunectlTest, ADimGivenAsAKernelIsAFlag) {
   }
 }
 
+TEST(TunectlTest, AWordTooManyIsNamed) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"sweep", "softmax", "rows:64"}, "'rows:64' is no kernel; dims are flags: --rows 64\n"},
+      {{"best", "softmax", "rows", "64"},
+       "'rows' is one word more than 'tunectl best' takes; dims are flags: --rows 64\n"},
+      {{"best", "softmax", "--cols", "8", "--rows=8", "64"},
+       "'64' is one word more than 'tunectl best' takes; dims are flags: --rows 64\n"},
+      {{"sweep", "softmax", "--budget", "10", "sec"},
+       "'sec' is one word more than 'tunectl sweep' takes; --budget takes one word, and has '10': "
+       "Trials (100) or time (30s, 5min); time includes"},
+      {{"sweep", "softmax", "--cols", "4096", "1024"},
+       "'1024' is one word more than 'tunectl sweep' takes; --cols takes one word, and has "
+       "'4096'\n"}};
+  for (const auto& [words, message] : cases) {
+    const Ran ran = Tunectl(words);
+    EXPECT_EQ(ran.code, 2) << message;
+    EXPECT_THAT(ran.err, HasSubstr(message));
+    EXPECT_THAT(ran.err, Not(HasSubstr("At Most")));
+  }
+}
+
 // LABEL=KERNEL, an argument of compare, is none.
 TEST(TunectlTest, ALabelledKernelIsNoDim) {
   const std::string swept = Tunectl({"compare", "a=softmax", "b=softmax", "--sweep", "rows"}).err;
