@@ -71,14 +71,48 @@ std::string NearFieldOf(const std::string& message_type, const std::string& fiel
       v1::KernelSpec::descriptor()->file()->pool()->FindMessageTypeByName(message_type);
   if (type == nullptr) return "";
   std::vector<std::string> names;
-  for (int i = 0; i < type->field_count(); ++i) names.emplace_back(type->field(i)->name());
+  for (int i = 0; i < type->field_count(); ++i) {
+    names.emplace_back(type->field(i)->name());
+    // "default" is the first of the message: default_value, not default_dim.
+    if (absl::StartsWith(names.back(), field + "_")) {
+      return absl::StrCat("; did you mean '", names.back(), "'?");
+    }
+  }
   return DidYouMean(field, names);
 }
 
-// The parser's message with what the writer of a spec may have meant.
-std::string Explained(std::string message) {
+// The rest of a line from a value on, to the end of a list in brackets or of a word.
+absl::string_view ValueAt(absl::string_view rest) {
+  if (!absl::StartsWith(rest, "[")) return rest.substr(0, rest.find_first_of(" \t,;}>#"));
+  int depth = 0;
+  for (size_t i = 0; i < rest.size(); ++i) {
+    depth += rest[i] == '[' ? 1 : rest[i] == ']' ? -1 : 0;
+    if (depth == 0) return rest.substr(0, i + 1);
+  }
+  return "";
+}
+
+// "; write it in quotes: values: \"[32, 64]\"", of a field whose value should be a text.
+std::string InQuotes(absl::string_view line, size_t column) {
+  const absl::string_view before =
+      absl::StripTrailingAsciiWhitespace(line.substr(0, std::min(column, line.size())));
+  const absl::string_view value = ValueAt(line.substr(std::min(column, line.size())));
+  const size_t start = before.find_last_of(" \t{");
+  if (!absl::EndsWith(before, ":") || value.empty() || absl::StrContains(value, '"')) {
+    return "; write it in quotes";
+  }
+  const absl::string_view field = start == std::string::npos ? before : before.substr(start + 1);
+  return absl::StrCat("; write it in quotes: ", field, " \"", value, "\"");
+}
+
+// The parser's message with what the writer of a spec may have meant. `line` is the spec's, in
+// which the error is at `column`.
+std::string Explained(std::string message, absl::string_view line, size_t column) {
   const std::vector<std::string> quoted = QuotedIn(message);
   if (absl::EndsWith(message, ".")) message.pop_back();
+  if (absl::StartsWith(message, "Expected string, got: ")) {
+    return absl::StrCat(message, InQuotes(line, column));
+  }
   // A number is expected of all fields in a fill's bounds alone.
   if (absl::StartsWith(message, "Expected double, got: \"")) {
     return absl::StrCat(message, "; an expression goes into low_expression or high_expression");
@@ -101,14 +135,17 @@ std::string Explained(std::string message) {
 // Keeps the first error; those after it are mostly its consequences.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
-  explicit FirstError(const std::string& spec_name) : spec_name_(spec_name) {}
+  FirstError(const std::string& spec_name, absl::string_view text)
+      : spec_name_(spec_name), lines_(absl::StrSplit(text, '\n')) {}
 
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
     if (!status_.ok()) return;
-    status_ =
-        absl::InvalidArgumentError(absl::StrCat(spec_name_, ":", std::max(line, 0) + 1, ":",
-                                                std::max(column, 0) + 1, ": ", Explained(message)));
+    const size_t row = std::max(line, 0);
+    const std::string explained = Explained(message, row < lines_.size() ? lines_[row] : "",
+                                            static_cast<size_t>(std::max(column, 0)));
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat(spec_name_, ":", row + 1, ":", std::max(column, 0) + 1, ": ", explained));
   }
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 
@@ -116,6 +153,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
  private:
   const std::string& spec_name_;
+  const std::vector<absl::string_view> lines_;
   absl::Status status_;
 };
 
@@ -172,7 +210,7 @@ class PositionsReader {
 
 absl::Status ParseText(const SpecText& text, v1::KernelSpec& proto,
                        TextFormat::ParseInfoTree& tree) {
-  FirstError errors(text.name);
+  FirstError errors(text.name, text.text);
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree);

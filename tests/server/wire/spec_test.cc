@@ -81,6 +81,15 @@ TEST(SpecTest, TextThatIsNoSpecIsRefusedWithItsPlace) {
       MessageOf("dims { default_valu: 3 }"),
       "s:1:20: Message type \"tune.v1.Dim\" has no field named \"default_valu\"; did you mean "
       "'default_value'?");
+  EXPECT_THAT(MessageOf("dims { default: 3 }"),
+              testing::HasSubstr("; did you mean 'default_value'?"));
+  EXPECT_EQ(MessageOf("name: \"k\"\nparams { name: \"B\" values: [32, [64]] }"),
+            "s:2:29: Expected string, got: [; write it in quotes: values: \"[32, [64]]\"");
+  EXPECT_EQ(MessageOf("work { bytes:8 }"),
+            "s:1:14: Expected string, got: 8; write it in quotes: bytes: \"8\"");
+  EXPECT_EQ(MessageOf("params { values: [\"a\", 2] }"),
+            "s:1:18: Expected string, got: [; write it in quotes");
+  EXPECT_EQ(MessageOf("name:"), "s:1:6: Expected string, got: ; write it in quotes");
   EXPECT_EQ(MessageOf("args { buffer { role: \"output\" } }"),
             "s:1:23: Expected integer or identifier, got: \"output\"; write ROLE_OUTPUT without "
             "quotes");
