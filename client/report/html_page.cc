@@ -60,6 +60,12 @@ std::string Section(const std::string& html) {
   return absl::StrCat("<section class=\"card\">\n", html, "</section>\n");
 }
 
+// Whether a config came that was faster than the first good one: else a plot of it has no step.
+bool Improved(const v1::SweepReport& report) {
+  const auto& points = report.timeline();
+  return !points.empty() && points.rbegin()->best_latency_ns() < points.begin()->best_latency_ns();
+}
+
 std::string FooterText(const std::string& text, const std::string& version, int64_t unix_ms) {
   std::string written;
   if (!version.empty()) absl::StrAppend(&written, " Written by tunectl ", version);
@@ -118,12 +124,13 @@ PageParts PartsOf(const v1::SweepReport& report) {
   if (!report.params().empty()) absl::StrAppend(&pictures, Figure(ToSvg(EffectsChart(report))));
   if (report.has_heatmap()) absl::StrAppend(&pictures, Figure(ToSvg(PairHeatmap(report))));
   for (const TimelineBy by : {TimelineBy::kTrials, TimelineBy::kSeconds}) {
-    if (report.timeline().empty()) break;
+    if (!Improved(report)) break;
     absl::StrAppend(&pictures, Figure(ToSvg(TimelineChart(report, by))));
   }
   return {
       absl::StrCat("Sweep ", report.sweep().id(), ": ", SubjectText(report.sweep())),
-      absl::StrCat(Section(HtmlOfMarkdown(MarkdownText(report, ""), {})), Section(pictures)),
+      absl::StrCat(Section(HtmlOfMarkdown(MarkdownText(report, ""), {})),
+                   pictures.empty() ? "" : Section(pictures)),
       FooterText("Shares are of the variance of log latency, adjusted for the number of values.",
                  report.version(), report.created_unix_ms())};
 }

@@ -59,7 +59,7 @@ SvgChart EffectsChart(const v1::SweepReport& report) {
 
 SvgChart TimelineChart(const v1::SweepReport& report, TimelineBy by) {
   const bool trials = by == TimelineBy::kTrials;
-  SvgChart chart{.title = "How the search went",
+  SvgChart chart{.title = trials ? "How the search went" : "How the search went, over time",
                  .subtitle = "best latency so far",
                  .x = {.label = trials ? "trials" : "", .unit = trials ? "" : "s", .whole = trials},
                  .y = {.unit = "s", .scale = Scale::kLog},

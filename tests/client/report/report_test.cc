@@ -264,6 +264,18 @@ TEST(HtmlPage, HasThePicturesOfTheSvgReports) {
   EXPECT_THAT(HtmlPage(SketchFusions()), HasSubstr(Figure(ToSvg(FusionChart(SketchFusions())))));
 }
 
+TEST(HtmlPage, ASearchThatImprovedOnNothingHasNoPictureOfIt) {
+  v1::SweepReport sweep = SketchSweepReport();
+  const std::string page = HtmlPage(sweep);
+  EXPECT_THAT(page, HasSubstr(">How the search went</text>"));
+  EXPECT_THAT(page, HasSubstr(">How the search went, over time</text>"));
+  for (v1::TimelinePoint& point : *sweep.mutable_timeline()) point.set_best_latency_ns(20e3);
+  EXPECT_THAT(HtmlPage(sweep), Not(HasSubstr("How the search went")));
+  sweep.clear_params();
+  sweep.clear_heatmap();
+  EXPECT_THAT(HtmlPage(sweep), Not(HasSubstr("<section>\n</section>")));
+}
+
 TEST(HtmlPage, EveryTrialHasItsRowItsEvidenceAndItsPoints) {
   const std::string page = HtmlPage(SketchReport(1));
   EXPECT_EQ(CountOf(page, "<tr data-trial="), 40u);
