@@ -81,7 +81,8 @@ class Lexer {
       token.value = value;
     }
     if (parsed.ec == std::errc::result_out_of_range) {
-      return Error(token, absl::StrCat("number '", token.text, "' is out of range"));
+      return Error(token, absl::StrCat("number '", token.text, "' is out of range",
+                                       real ? "" : "; integers end at 9223372036854775807"));
     }
     if (parsed.ec != std::errc() || parsed.ptr != end) {
       return Error(token, absl::StrCat("'", token.text, "' is not a number"));

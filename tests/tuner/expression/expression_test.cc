@@ -164,7 +164,8 @@ TEST(Expression, NamesTheColumnOfWhatIsWrong) {
       {"'abc", "string has no closing quote at column 1 of ''abc'"},
       {"12ab", "'12ab' is not a number at column 1 of '12ab'"},
       {"99999999999999999999",
-       "number '99999999999999999999' is out of range at column 1 of '99999999999999999999'"},
+       "number '99999999999999999999' is out of range; integers end at 9223372036854775807 at "
+       "column 1 of '99999999999999999999'"},
       {"foo(1)",
        "unknown function 'foo' (known: ceil_div, min, max, abs, log2, pow2, range, int, float, "
        "round, floor, ceil, sqrt, by_limit) at column 1 of 'foo(1)'"},
