@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/source/source_macros.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tuner/source/conditions.h"
+#include "tuner/source/entry_name.h"
 #include "tuner/source/source_lines.h"
 
 namespace tune {
@@ -87,6 +90,34 @@ std::string ToText(const Redefinition& redefinition) {
       ", which the spec defines: the kernel never sees the spec's value; remove the line, or put "
       "it under #ifndef ",
       redefinition.macro);
+}
+
+std::string MacroInTheWay(const CompilePlan& plan, absl::string_view log) {
+  const size_t error = log.find("error:");
+  if (error == std::string::npos) return "";
+  const size_t before = log.rfind('\n', error);
+  const absl::string_view place = log.substr(before == std::string::npos ? 0 : before + 1);
+  const absl::string_view file = place.substr(0, place.find_first_of("(:"));
+  const size_t end = log.find('\n', error);
+  const absl::string_view message = log.substr(error, end - error);
+  const absl::string_view quoted = end == std::string::npos ? "" : log.substr(end + 1);
+  const absl::string_view line = quoted.substr(0, quoted.find('\n'));
+  const bool is_ours =
+      absl::EndsWith(file, plan.source_name) ||
+      std::any_of(plan.headers.begin(), plan.headers.end(),
+                  [&](const SourceFile& header) { return absl::EndsWith(file, header.name); });
+  const bool wants_name = absl::StrContains(message, "expected an identifier") ||
+                          absl::StrContains(message, "expected identifier") ||
+                          absl::StrContains(message, "expected unqualified-id");
+  if (is_ours && !wants_name) return "";
+  for (const auto& [name, value] : plan.defines) {
+    if (!HasWord(line, name)) continue;
+    return absl::StrCat(name, " is a macro of the spec (here ", value, "), and ", file,
+                        " has a name of its own that is called so: rename the param or define, "
+                        "such as to ",
+                        name, "_SIZE\n");
+  }
+  return "";
 }
 
 }  // namespace tune

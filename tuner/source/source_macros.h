@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "tuner/plan.h"
 
 namespace tune {
@@ -26,5 +27,10 @@ std::vector<Redefinition> FindRedefinitions(const CompilePlan& plan);
 
 // "the source redefines BLOCK, a macro of the spec: ..."
 std::string ToText(const Redefinition& redefinition);
+
+// A line on the macro of `plan` that a compiler met as a name of the source's or a header's own,
+// such as a param T in `template <typename T>`; empty if its first error shows none. `log`: NVRTC's
+// or GCC's, which quote the line below its error.
+std::string MacroInTheWay(const CompilePlan& plan, absl::string_view log);
 
 }  // namespace tune

@@ -249,5 +249,25 @@ TEST(Parameters, ASwappedOrderOfEqualTypesIsDoubted) {
   EXPECT_EQ(WhyOrderIsDoubtful(other, "k", args), "");
 }
 
+TEST(MacroInTheWay, NamesTheMacroThatAHeaderHasAsItsOwnName) {
+  CompilePlan plan;
+  plan.source_name = "k.cu";
+  plan.defines = {{"DTYPE", "float"}, {"T", "32"}};
+  const auto note = [&](const std::string& log) { return MacroInTheWay(plan, log); };
+  EXPECT_EQ(note("__nv_header.h(3379): error: expected an identifier\n  template<typename T>\n"),
+            "T is a macro of the spec (here 32), and __nv_header.h has a name of its own that is "
+            "called so: rename the param or define, such as to T_SIZE\n");
+  EXPECT_THAT(
+      note("In file included from k.cu:1:\n/usr/include/c++/12/cmath:47:20: error: expected "
+           "identifier before numeric constant\n   47 | template<typename T>\n"),
+      testing::StartsWith("T is a macro of the spec (here 32), and /usr/include/"));
+  EXPECT_THAT(note("k.cu(3): error: expected an identifier\n  template <typename T>\n"),
+              testing::StartsWith("T is a macro"));
+  EXPECT_EQ(note("k.cu(3): error: identifier \"y\" is undefined\n  y[T] = 1;\n"), "");
+  EXPECT_EQ(note("__nv_header.h(3): error: expected an identifier\n  template<typename TT>\n"), "");
+  EXPECT_EQ(note("ld: error: none"), "");
+  EXPECT_EQ(note(""), "");
+}
+
 }  // namespace
 }  // namespace tune

@@ -33,6 +33,7 @@
 #include "tuner/source/constructs.h"
 #include "tuner/source/entry_name.h"
 #include "tuner/source/source_functions.h"
+#include "tuner/source/source_macros.h"
 
 namespace tune::cpu {
 namespace {
@@ -263,6 +264,7 @@ absl::StatusOr<Artifact> CpuCompiler::CompileIn(const ScratchFolder& folder,
   if (compiled.exit_code != 0) {
     std::string note = WhyNotOnHost(compiled.output);
     if (note.empty()) note = EntryNote(plan, compiled.output);
+    if (note.empty()) note = MacroInTheWay(plan, compiled.output);
     return Refused(Outcome::kCompileFailed, absl::StrCat(note, compiled.output));
   }
   const std::string assembly = folder.Read("kernel.s");

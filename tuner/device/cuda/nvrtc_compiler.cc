@@ -24,6 +24,7 @@
 #include "tuner/device/ptxas_log.h"
 #include "tuner/source/constructs.h"
 #include "tuner/source/source_functions.h"
+#include "tuner/source/source_macros.h"
 
 namespace tune::cuda {
 namespace {
@@ -241,6 +242,7 @@ std::string NvrtcCompiler::WhyFailed(const CompilePlan& plan, const std::string&
   if (std::string why = WhyNoHeader(log, plan.include_roots); !why.empty()) return why;
   if (std::string why = WhyHostHeader(log, plan); !why.empty()) return why;
   if (std::string why = WhyNotOnGpu(log); !why.empty()) return why;
+  if (std::string why = MacroInTheWay(plan, log); !why.empty()) return why;
   if (!absl::StrContains(log, "__nv_name_map")) return "";
   for (const std::string& entry : plan.entries) {
     if (!IsInstance(entry)) continue;
