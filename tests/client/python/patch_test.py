@@ -263,6 +263,15 @@ class Patch(KernelTest):
             model.model.layers[0].self_attn.forward = model.model.layers[0].self_attn.forward  # it would not know windows
             self.both(model)
 
+    def test_masks_with_arguments_by_position_are_the_models_own(self):
+        from tunectl import _patch
+
+        def own(*given, **named):
+            return given, named
+
+        for make in (_patch._causal_mask, lambda own, *given, **named: _patch._window_mask(own, own, *given, **named)):
+            self.assertEqual(make(own, "config", attention_mask=None), (("config",), {"attention_mask": None}))
+
     def test_norms_of_one_plus_weight_in_short_dtypes(self):
         """They agree with the model's own, which rounds once at the end; 1 + weight in bf16 would not."""
         import torch

@@ -325,18 +325,18 @@ def _is_causal_alone(named: Mapping[str, Any]) -> bool:
             and all([type(one) is dynamic and one.get_seq_length() == 0 for one in caches]))
 
 
-def _causal_mask(own: Any, **named: Any) -> Any:
+def _causal_mask(own: Any, *given: Any, **named: Any) -> Any:
     """create_causal_mask of transformers, of a decoder that was called without anything that masks: it finds that out by
     the positions, for which it waits for the GPU, and makes the mask under torch.compile."""
     known = {"config", "inputs_embeds", "input_embeds", *_MASKING}
-    return None if named.keys() <= known and _is_causal_alone(named) else own(**named)
+    return None if not given and named.keys() <= known and _is_causal_alone(named) else own(*given, **named)
 
 
-def _window_mask(own: Any, full: Any, **named: Any) -> Any:
+def _window_mask(own: Any, full: Any, *given: Any, **named: Any) -> Any:
     """create_sliding_window_causal_mask of transformers. Whether nothing but the window masks is what `full`, its
     create_causal_mask, finds out: it then gives no mask."""
-    if not _is_causal_alone(named) or full(**named) is not None:
-        return own(**named)
+    if given or not _is_causal_alone(named) or full(**named) is not None:
+        return own(*given, **named)
     # A cache that is empty now is not when a layer makes the mask.
     caches = [name for name in ("cache", "past_key_values") if named.get(name) is not None]
     return _Window(named["config"].sliding_window, functools.partial(own, **{**named, **dict.fromkeys(caches)}))
