@@ -7,7 +7,9 @@
 
 #else
 
-#if PATH_WGMMA
+#if PATH_WGMMA && HEAD_DIM > 128
+#include "backward_wide.h"
+#elif PATH_WGMMA
 #include "backward_wgmma.h"
 #elif PATH_MMA
 #include "backward_mma.h"

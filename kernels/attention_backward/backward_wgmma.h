@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sm_90a path. One warpgroup, the producer, copies by TMA; each consumer warpgroup owns 64 of
-// the held rows, multiplies with WGMMA and keeps their scores and gradients in registers. Scores
-// have held rows down and streamed rows across, so that the weights are at once the operand of the
-// next product. Their gradient also goes to shared memory, for dQ, which needs all held rows.
+// The sm_90a path for heads of up to 128 columns. One warpgroup, the producer, copies by TMA; each
+// consumer warpgroup owns 64 of the held rows, multiplies with WGMMA and keeps their scores and
+// gradients in registers. Scores have held rows down and streamed rows across, so that the weights
+// are at once the operand of the next product. Their gradient also goes to shared memory, for dQ,
+// which needs all held rows.
 #pragma once
 
 #include "dq_sums.h"
+#include "ring.h"
 #include "wgmma.cuh"
 
 constexpr int kGroups = BLOCK_N / 64;
@@ -57,18 +59,6 @@ struct Arena {
   __device__ unsigned HeldFull() const { return Facts(STAGES); }
   __device__ unsigned Full(int slot) const { return HeldFull() + 8 + slot * 8; }
   __device__ unsigned Free(int slot) const { return Full(STAGES + slot); }
-};
-
-// A position in the ring of STAGES slots.
-struct Cursor {
-  int slot = 0;
-  unsigned phase = 0;
-  __device__ void Advance() {
-    if (++slot == STAGES) {
-      slot = 0;
-      phase ^= 1;
-    }
-  }
 };
 
 __device__ __forceinline__ void InitBarriers(const Arena& arena) {

@@ -38,20 +38,21 @@ __device__ __forceinline__ void Mask(float (&s)[kCount], const int (&bound)[2]) 
 }
 
 // Hides what the kRows held rows from `first_row` do not see of the streamed block from `first`;
-// each warp has 16 of them. Streamed rows of Q behind the last have no weight anyway.
+// each warp has 16 of them, and a lane kCount scores in two of these. Streamed rows of Q behind the
+// last have no weight anyway.
 template <bool kKeys, int kRows, int kCount>
 __device__ __forceinline__ void MaskTile(const Problem& problem, int first_row, int first,
                                          float (&s)[kCount]) {
   const int lane_row = first_row + threadIdx.x % (kRows * 2) / 32 * 16 + threadIdx.x % 32 / 4;
   if (kKeys ? first_row + kRows > problem.keys ||
                   (CAUSAL && first < QueriesOf(problem, first_row + kRows - 1).begin)
-            : first + BLOCK_M > KeysOf(problem, first_row).end) {
+            : first + 2 * kCount > KeysOf(problem, first_row).end) {
     int bound[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = lane_row + r * 8;
       if (kKeys) {
-        bound[r] = row >= problem.keys ? BLOCK_M
+        bound[r] = row >= problem.keys ? 2 * kCount
                    : CAUSAL            ? QueriesOf(problem, row).begin - first
                                        : 0;
       } else {
@@ -60,7 +61,7 @@ __device__ __forceinline__ void MaskTile(const Problem& problem, int first_row, 
     }
     Mask<kKeys>(s, bound);
   }
-  if (WINDOWED && (kKeys ? first + BLOCK_M > QueriesOf(problem, first_row).end
+  if (WINDOWED && (kKeys ? first + 2 * kCount > QueriesOf(problem, first_row).end
                          : first < KeysOf(problem, first_row + kRows - 1).begin)) {
     int bound[2];
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores to shared memory and additions to device memory that CUDA C++ has no name for, from sm_80
-// on; StoreMatrices needs sm_90.
+// on; StoreMatrices and StoreTransposed need sm_90.
 #pragma once
 
 #include "backward_problem.h"
@@ -27,6 +27,13 @@ __device__ __forceinline__ void StoreFour(unsigned address, const float* x) {
 __device__ __forceinline__ void StoreMatrices(unsigned address, const unsigned* r) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
+// Two matrices, each transposed; lanes 0 to 15 have the addresses of their rows.
+__device__ __forceinline__ void StoreTransposed(unsigned address, const unsigned* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address),
+               "r"(r[0]), "r"(r[1])
                : "memory");
 }
 

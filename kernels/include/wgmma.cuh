@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of tensor cores by a warpgroup (WGMMA, sm_90a): 64 rows by 64 to 256 columns of sums in
+// Products of tensor cores by a warpgroup (WGMMA, sm_90a): 64 rows by 32 to 256 columns of sums in
 // f32. Each warp has 16 of the rows, spread as in quad.cuh. Operands are tiles in shared memory, by
 // their descriptors; the left one may be in registers.
 //
@@ -34,6 +34,13 @@ __device__ __forceinline__ void Pin(float (&r)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(r[i])::"memory");
 }
 
+// Ends the life of the registers' old values. Products that start at zero then need not keep them.
+template <int kCount>
+__device__ __forceinline__ void Forget(float (&r)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "=f"(r[i])::"memory");
+}
+
 // ---- Operands of the sums, as text and as registers, by their number ----------------------------
 
 #define T8_0 "%0,%1,%2,%3,%4,%5,%6,%7"
@@ -52,6 +59,9 @@ __device__ __forceinline__ void Pin(float (&r)[kCount]) {
 #define T8_13 "%104,%105,%106,%107,%108,%109,%110,%111"
 #define T8_14 "%112,%113,%114,%115,%116,%117,%118,%119"
 #define T8_15 "%120,%121,%122,%123,%124,%125,%126,%127"
+#define TEXT_16 T8_0 "," T8_1
+#define TEXT_20 TEXT_16 ",%16,%17,%18,%19"
+#define TEXT_24 TEXT_16 "," T8_2
 #define TEXT_32 T8_0 "," T8_1 "," T8_2 "," T8_3
 #define TEXT_40 TEXT_32 "," T8_4
 #define TEXT_48 TEXT_40 "," T8_5
@@ -67,6 +77,9 @@ __device__ __forceinline__ void Pin(float (&r)[kCount]) {
 #define R8(r, i)                                                                               \
   "+f"(r[i]), "+f"(r[i + 1]), "+f"(r[i + 2]), "+f"(r[i + 3]), "+f"(r[i + 4]), "+f"(r[i + 5]), \
       "+f"(r[i + 6]), "+f"(r[i + 7])
+#define REGS_16(r) R8(r, 0), R8(r, 8)
+#define REGS_20(r) REGS_16(r), "+f"(r[16]), "+f"(r[17]), "+f"(r[18]), "+f"(r[19])
+#define REGS_24(r) REGS_16(r), R8(r, 16)
 #define REGS_32(r) R8(r, 0), R8(r, 8), R8(r, 16), R8(r, 24)
 #define REGS_40(r) REGS_32(r), R8(r, 32)
 #define REGS_48(r) REGS_40(r), R8(r, 40)
@@ -107,6 +120,9 @@ __device__ __forceinline__ void Pin(float (&r)[kCount]) {
                  : REGS_##count(d)                                                               \
                  : "l"(left), "l"(right), "r"(accumulate), "n"(int{kAcrossA}), "n"(int{kAcrossB}));\
   }
+SHARED_MMA(32, 16, 16, 17, 18, 19, 20)
+SHARED_MMA(40, 20, 20, 21, 22, 23, 24)
+SHARED_MMA(48, 24, 24, 25, 26, 27, 28)
 SHARED_MMA(64, 32, 32, 33, 34, 35, 36)
 SHARED_MMA(80, 40, 40, 41, 42, 43, 44)
 SHARED_MMA(96, 48, 48, 49, 50, 51, 52)

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,8 @@ SEED = int(os.environ.get("TUNE_TEST_SEED", "1"))
 TARGETS = ["sm_80", "sm_90a", "sm_100a"]
 VARIANTS_MIN = 100  # valid on a Hopper, by the catalogue's own promise
 OTHERS_MOST = 5  # configs compiled for a target that is no Hopper
+# Sizes besides the default ones that have device code of their own on a Hopper.
+OTHER_SIZES = {"attention_backward": [{"head_dim": 192}, {"head_dim": 256}]}
 
 
 def cover(configs):
@@ -60,18 +63,23 @@ class CompileCatalogue(unittest.TestCase):
                               capture_output=True, text=True, timeout=1500, check=False)
         return json.loads(done.stdout) if done.stdout else self.fail(done.stderr)
 
-    def sampled(self, name, target, dtype, folder):
-        """A spec like the catalogue's whose space is a sample, and how many configs that has."""
+    def sampled(self, name, target, dtype, folder, sizes):
+        """A spec like the catalogue's with these default sizes whose space is a sample, and how many configs that has."""
+        dims = [text for dim, size in sizes.items() for text in (f"--{dim}", size)]
         configs = self.tunectl(
-            "space", "sample", name, "--target", target, "--dtype", dtype, "-n", 10000, "--seed", SEED)["configs"]
-        if target == "sm_90a":
+            "space", "sample", name, "--target", target, "--dtype", dtype, "-n", 10000, "--seed", SEED, *dims)["configs"]
+        if target == "sm_90a" and not sizes:
             self.assertGreaterEqual(len(configs), VARIANTS_MIN)
         chosen = cover(configs)
         if target != "sm_90a":
             chosen = chosen[:OTHERS_MOST]
         shutil.copytree(ROOT / "kernels" / name, folder)
         spec = folder / f"{name}.textproto"
-        spec.write_text(f"{spec.read_text()}\n{only(chosen)}")
+        text = spec.read_text()
+        for dim, size in sizes.items():
+            text, count = re.subn(rf'(name: "{dim}" default_value: )\d+', rf"\g<1>{size}", text)
+            self.assertEqual(count, 1, dim)
+        spec.write_text(f"{text}\n{only(chosen)}")
         return spec, len(chosen)
 
     def check_all(self, name, kernel, target, dtype, expected):
@@ -104,9 +112,11 @@ class CompileCatalogue(unittest.TestCase):
                                 self.assertGreaterEqual(int(valid), VARIANTS_MIN)
                             self.check_all(name, name, target, dtype, int(valid))
                             continue
-                        folder = pathlib.Path(state) / f"{name}-{target}-{dtype}"
-                        spec, expected = self.sampled(name, target, dtype, folder)
-                        self.check_all(name, spec, target, dtype, expected)
+                        others = OTHER_SIZES.get(name, []) if target == "sm_90a" else []
+                        for i, sizes in enumerate([{}, *others]):
+                            folder = pathlib.Path(state) / f"{name}-{target}-{dtype}-{i}"
+                            spec, expected = self.sampled(name, target, dtype, folder, sizes)
+                            self.check_all(name, spec, target, dtype, expected)
 
 
 if __name__ == "__main__":
