@@ -84,7 +84,7 @@ TEST(SpecTest, TextThatIsNoSpecIsRefusedWithItsPlace) {
   EXPECT_THAT(MessageOf("dims { default: 3 }"),
               testing::HasSubstr("; did you mean 'default_value'?"));
   EXPECT_EQ(MessageOf("name: \"k\"\nparams { name: \"B\" values: [32, [64]] }"),
-            "s:2:29: Expected string, got: [; write it in quotes: values: \"[32, [64]]\"");
+            "s:2:28: Expected string, got: [; write it in quotes: values: \"[32, [64]]\"");
   EXPECT_EQ(MessageOf("work { bytes:8 }"),
             "s:1:14: Expected string, got: 8; write it in quotes: bytes: \"8\"");
   EXPECT_EQ(MessageOf("params { values: [\"a\", 2] }"),
