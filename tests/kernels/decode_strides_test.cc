@@ -112,7 +112,7 @@ class DecodeStrides : public KernelOnCpu, public testing::WithParamInterface<int
     Load("attention_decode");
     const bool heads_first = GetParam() == 1;
     constexpr int64_t kPage = kPageSize * kKvHeads * kHeadDim;
-    // Of the pages of both caches: keys with a gap behind each head, values beside others.
+    // Pages of both caches: keys have a gap behind each head, values lie beside others.
     const std::pair<int64_t, int64_t> keys = {kHeadDim, (kPageSize + 1) * kHeadDim};
     const std::pair<int64_t, int64_t> values = {3 * kKvHeads * kHeadDim, kHeadDim};
     views_ = {
