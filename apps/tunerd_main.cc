@@ -187,6 +187,7 @@ int main(int argc, char** argv) {
   UseAllOpenFiles();
   umask(077);  // the state is its owner's; the socket is opened to the group afterwards
   tune::server::ServerOptions options = settings.options;
+  options.stop = [] { kill(getpid(), SIGTERM); };  // AwaitStop gets it
   auto web = BindWeb(settings.web_address, options);
   if (!web.ok()) return Fail(web.status());
   auto server = tune::server::Server::Start(options);

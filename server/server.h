@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct ServerOptions {
   ClientRules clients;
   // The page of this server, for clients to print: "http://127.0.0.1:7080"; empty: it has none.
   std::string web_url;
+  std::function<void()> stop;  // what ServerService.StopServer calls; none: it is refused
   mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
   bool embedded = false;      // inside another program, for that program alone
   // The catalogue's kernels that an embedded server will be asked about, if it takes up no job;

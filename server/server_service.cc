@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
@@ -211,11 +210,11 @@ grpc::ServerUnaryReactor* ServerService::Drain(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* ServerService::StopServer(grpc::CallbackServerContext* context,
                                                     const v1::StopServerRequest*,
                                                     v1::StopServerResponse* response) {
-  if (identity_.embedded) {
-    return Answer(context, absl::FailedPreconditionError("the server ends with this tunectl"));
+  if (!identity_.stop) {
+    return Answer(context, absl::FailedPreconditionError("the server ends with its program"));
   }
   response->set_pid(getpid());
-  kill(getpid(), SIGTERM);  // the program waits for it
+  identity_.stop();
   return Answer(context, absl::OkStatus());
 }
 

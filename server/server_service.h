@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "db/store.h"
@@ -25,7 +26,8 @@ struct ServerIdentity {
   std::string address;      // several are separated by ", "
   std::string state_owner;  // the process that has the state folder, if this one only reads it
   int64_t started_unix_ms = 0;
-  std::string web_url;  // of the daemon's page; empty: it has none
+  std::string web_url;         // of the daemon's page; empty: it has none
+  std::function<void()> stop;  // asks the program to end; none: no call can
 };
 
 // The sources of a status. All must outlive the service.
