@@ -47,6 +47,12 @@ absl::Status StoreRow(db::JobStore& store, Job& job, const db::JobRow& row) {
   return Contained([&] { return job.work().Store(store, row); });
 }
 
+// The end of a job that is cancelled while it waits.
+JobWork::End CancelledWaiting(const Job& job) {
+  const bool started = job.view().row.started_unix_ms != 0;
+  return {.status = absl::CancelledError(started ? "" : "it had not started")};
+}
+
 }  // namespace
 
 // Looks after work while it runs: ends it when its time is over, and sees whether its turn is.
@@ -215,7 +221,7 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
   if (GoesOn(*job, end)) {
     PutBack(job, end);
   } else {
-    Finish(job, end);
+    Finish(job, end).IgnoreError();  // it is tried again
   }
   end.remains.reset();
 }
@@ -331,10 +337,7 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job, JobWork::End end) {
       return;
     }
   }
-  // Cancelled since it was asked to yield.
-  if (absl::Status stored = CancelWaiting(job); !stored.ok()) {
-    spdlog::error("job {}: that it was cancelled is not stored: {}", row.id, stored.ToString());
-  }
+  Finish(job, CancelledWaiting(*job)).IgnoreError();  // cancelled since it was asked to yield
 }
 
 void Scheduler::WaitAgain(Job& job, absl::Duration pause) {
@@ -350,27 +353,29 @@ void Scheduler::WaitAgain(Job& job, absl::Duration pause) {
   changed_.notify_all();
 }
 
-void Scheduler::Finish(const std::shared_ptr<Job>& job, const JobWork::End& end) {
+absl::Status Scheduler::Finish(const std::shared_ptr<Job>& job, const JobWork::End& end) {
   Unstored ended{.job = job, .row = job->view().row, .status = end.status};
   db::JobRow& row = ended.row;
   row.state =
       job->control.cancelled && !end.status.ok() ? db::JobState::kCancelled : StateOf(end.status);
   row.message = end.message.empty() ? std::string(end.status.message()) : end.message;
   row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  if (TryEnd(ended)) return;
+  absl::Status stored = TryEnd(ended);
+  if (stored.ok()) return stored;
   {
     MutexLock lock(mutex_);
     if (!stopping_) {
       unstored_.push_back(std::move(ended));
       if (!storer_.joinable()) storer_ = std::thread([this] { StoreLoop(); });
       changed_.notify_all();
-      return;
+      return stored;
     }
   }
   LeaveUnstored(ended);
+  return stored;
 }
 
-bool Scheduler::TryEnd(Unstored& ended) {
+absl::Status Scheduler::TryEnd(Unstored& ended) {
   Job& job = *ended.job;
   const absl::Status stored = StoreEnd(ended);
   if (IsWorthAnotherTry(stored)) {
@@ -380,11 +385,11 @@ bool Scheduler::TryEnd(Unstored& ended) {
       spdlog::warn("job {}: {}", ended.row.id, message);
       job.Update([&](JobView& view) { view.row.message = message; });
     }
-    return false;
+    return absl::Status(stored.code(), message);
   }
   if (stored.ok()) {
     Forget(job, ended.row, ended.status);
-    return true;
+    return stored;
   }
   // Nobody is told an end that the next daemon does not know of.
   spdlog::error("job {}: its end is not stored: {}", ended.row.id, stored.ToString());
@@ -392,7 +397,7 @@ bool Scheduler::TryEnd(Unstored& ended) {
   row.state = db::JobState::kFailed;
   row.message = absl::StrCat("it ended, but that could not be stored: ", stored.message());
   Forget(job, row, absl::Status(stored.code(), row.message));
-  return true;
+  return absl::OkStatus();
 }
 
 // A sweep has what it found in its own tables.
@@ -418,7 +423,7 @@ void Scheduler::StoreLoop() {
                       [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
     std::vector<Unstored> ended = std::exchange(unstored_, {});
     lock.Unlock();
-    std::erase_if(ended, [this](Unstored& one) { return TryEnd(one); });
+    std::erase_if(ended, [this](Unstored& one) { return TryEnd(one).ok(); });
     lock.Lock();
     std::move(ended.begin(), ended.end(), std::back_inserter(unstored_));
   }
@@ -483,7 +488,7 @@ absl::StatusOr<JobView> Scheduler::Cancel(int64_t id, absl::Time deadline) {
       TellWaiting();
     }
   }
-  if (waiting) RETURN_IF_ERROR(CancelWaiting(job));
+  if (waiting) RETURN_IF_ERROR(Finish(job, CancelledWaiting(*job)));
   MutexLock lock(mutex_);
   if (!changed_.wait_for(lock.native(), LeftUntil(deadline),
                          [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -492,22 +497,6 @@ absl::StatusOr<JobView> Scheduler::Cancel(int64_t id, absl::Time deadline) {
     return absl::DeadlineExceededError(absl::StrCat("job ", id, " is still stopping"));
   }
   return job->view();
-}
-
-// Nobody is told that it is cancelled before that is durable.
-absl::Status Scheduler::CancelWaiting(const std::shared_ptr<Job>& job) {
-  db::JobRow row = job->view().row;
-  row.state = db::JobState::kCancelled;
-  row.message = row.started_unix_ms == 0 ? "it had not started" : "";
-  row.finished_unix_ms = absl::ToUnixMillis(absl::Now());
-  const absl::Status stored = StoreRow(store_, *job, row);
-  if (stored.ok()) {
-    Forget(*job, row, absl::CancelledError(row.message));
-    return stored;
-  }
-  MutexLock lock(mutex_);
-  WaitAgain(*job);
-  return stored;
 }
 
 void Scheduler::BeginCancel(int64_t id) {

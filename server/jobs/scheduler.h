@@ -115,7 +115,8 @@ class Scheduler {
   // Null if the job is finished or unknown.
   std::shared_ptr<Job> Find(int64_t id) const;
   // Returns when the job has ended; what it ran may still be on its way out, and the device waits
-  // for it. DEADLINE_EXCEEDED: it will stop, but has not yet. NOT_FOUND: no such unfinished job.
+  // for it. DEADLINE_EXCEEDED: it will stop, but has not yet. NOT_FOUND: no such unfinished job. An
+  // error of the store: it does not run, and its end is stored once the disk takes it.
   absl::StatusOr<JobView> Cancel(int64_t id, absl::Time deadline);
   struct Counts {
     uint32_t queued = 0;
@@ -221,13 +222,14 @@ class Scheduler {
   absl::Status TrueStatus(const Job& job, const absl::Status& status) const;
   // Is a job that did not end well to be run again: by this daemon, or by the next?
   bool GoesOn(const Job& job, const JobWork::End& end) const;
-  // Stores how a job ended, then tells it. What the disk does not take is left to StoreLoop.
-  void Finish(const std::shared_ptr<Job>& job, const JobWork::End& end);
+  // Stores how a job ended, then tells it. An error: the disk has not taken it, nobody is told, and
+  // StoreLoop tries again. The job does not run any more.
+  absl::Status Finish(const std::shared_ptr<Job>& job, const JobWork::End& end);
   // Puts a job that was interrupted or could not start back; it is not run again where the daemon
   // stops. A job whose new state is not stored pauses, and says why.
   void PutBack(const std::shared_ptr<Job>& job, JobWork::End end);
-  // True once nothing is left to do: the end is told, or that it never can be stored.
-  bool TryEnd(Unstored& ended);
+  // OK once nothing is left to do: the end is told, or that it never can be stored.
+  absl::Status TryEnd(Unstored& ended);
   absl::Status StoreEnd(const Unstored& ended);
   // Waits out a full or failing disk for the jobs that ended, until the daemon stops.
   void StoreLoop();
@@ -236,7 +238,6 @@ class Scheduler {
   void Forget(Job& job, const db::JobRow& row, const absl::Status& status);
   // Has the work give out its result; returns the status that ends the calls of those who follow.
   static absl::Status GiveResult(Job& job, const absl::Status& status);
-  absl::Status CancelWaiting(const std::shared_ptr<Job>& job);
   // It waits for its turn as if nothing had been asked of it.
   void WaitAgain(Job& job, absl::Duration pause = absl::ZeroDuration())
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -585,7 +585,7 @@ TEST_F(SweepsTest, TheEndOfASweepWaitsForSpaceAndNothingIsToldBefore) {
   EXPECT_FALSE(db::IsFinished(sweeps_->Get(running).value().row.job.state));
   disk_.write_error = 0;
   EXPECT_EQ(AwaitEnd(running).row.job.state, db::JobState::kDone);
-  EXPECT_EQ(AwaitEnd(waiting).row.job.state, db::JobState::kDone) << "it was never cancelled";
+  EXPECT_EQ(AwaitEnd(waiting).row.job.state, db::JobState::kCancelled) << "it did not run";
   EXPECT_EQ(store_->GetSweep(running).value().job.state, db::JobState::kDone);
 }
 
