@@ -158,6 +158,11 @@ void AddClients(CLI::App& app, ServerOptions& options,
       ->type_name("NAME=ROLE")
       ->allow_extra_args(false)
       ->group(kGroup);
+  app.add_option("--audit-log", options.audit_log,
+                 "File that gets a line of JSON for each call of submitters and operators that "
+                 "readers may not make: who did what; by default none")
+      ->type_name("FILE")
+      ->group(kGroup);
   AddCount(app, "--jobs-per-principal", options.clients.jobs_per_principal, 1u, 100000u,
            "Of a submitter, that wait or run");
   AddCount(app, "--device-seconds-per-principal", options.clients.device_seconds_per_principal, 0u,

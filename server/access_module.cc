@@ -8,6 +8,9 @@
 namespace tune::server {
 
 absl::Status AccessModule::Start() {
+  if (!store.options.audit_log.empty()) {
+    ASSIGN_OR_RETURN(audit, AuditLog::Open(store.options.audit_log));
+  }
   ASSIGN_OR_RETURN(tokens, Tokens::Open(*store.store, [this](std::function<void()> work) {
                      calls.executors.reads.Run(std::move(work)).status().IgnoreError();
                    }));
@@ -18,7 +21,8 @@ absl::Status AccessModule::Start() {
       Principals::Tools{.peers = listeners.peers,
                         .tokens = *tokens,
                         .certificates = asks_certificates ? &certificates->clients() : nullptr,
-                        .connections = &listeners.tcp_connections});
+                        .connections = &listeners.tcp_connections,
+                        .audit = audit.get()});
   if (store.store->writable()) {
     upkeep = std::make_unique<Upkeep>([this] {
       tokens->StoreLater();

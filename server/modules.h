@@ -165,6 +165,7 @@ struct AccessModule final : Module {
   StoreModule& store;
   CallsModule& calls;
   ListenersModule& listeners;
+  std::unique_ptr<AuditLog> audit;  // null: none is kept
   std::unique_ptr<Tokens> tokens;
   std::unique_ptr<Principals> principals;
   std::unique_ptr<Upkeep> upkeep;  // null: the store is only read

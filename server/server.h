@@ -39,6 +39,7 @@ struct ServerOptions {
   TlsOptions tls;
   std::string metrics;  // "127.0.0.1:9464", where Prometheus reads metrics; empty: nowhere
   ClientRules clients;
+  std::string audit_log;  // a file, see server/access/audit_log.h; empty: none
   // The page of this server, for clients to print: "http://127.0.0.1:7080"; empty: it has none.
   std::string web_url;
   std::function<void()> stop;  // what ServerService.StopServer calls; none: it is refused

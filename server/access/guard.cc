@@ -78,9 +78,10 @@ class GuardedMethod final : public MethodHandler {
     if (has_one_request_) {
       request = handler_.Deserialize(call.call->call(), bytes, &parsed, &state);
     }
-    if (parsed.ok() && role_ == db::Role::kOperator) {
-      // No handler of an operator's call takes its request unparsed.
-      principals_.NoteAct(context, path_, static_cast<google::protobuf::Message*>(request));
+    if (parsed.ok() && role_ >= db::Role::kSubmitter) {
+      // No handler of such a call takes its request unparsed.
+      principals_.NoteAct(
+          context, {*principal, path_, *role_, static_cast<google::protobuf::Message*>(request)});
     }
     const CallStanding standing([&] { return principals_.StandingOf(context); });
     const ActingFor acting({.name = std::move(principal->name),

@@ -222,11 +222,13 @@ absl::Duration Principals::NoteRefused(const grpc::CallbackServerContext& contex
   return absl::ZeroDuration();
 }
 
-void Principals::NoteAct(const grpc::CallbackServerContext& context, absl::string_view path,
-                         const google::protobuf::Message* request) const {
-  const std::string text = request == nullptr ? "" : request->ShortDebugString();
-  spdlog::info("{} calls {} from {}: {}", TextOf(Of(context)), std::string(path),
-               HostOfPeer(context.peer()), text.substr(0, kRequestLogged));
+void Principals::NoteAct(const grpc::CallbackServerContext& context, const Act& act) const {
+  const std::string host = HostOfPeer(context.peer());
+  if (tools_.audit != nullptr) tools_.audit->Note({act.caller, host, act.path, act.request});
+  if (act.needed != db::Role::kOperator) return;
+  const std::string text = act.request == nullptr ? "" : act.request->ShortDebugString();
+  spdlog::info("{} calls {} from {}: {}", TextOf(act.caller), std::string(act.path), host,
+               text.substr(0, kRequestLogged));
 }
 
 Standing Principals::StandingOf(const grpc::CallbackServerContext& context) const {

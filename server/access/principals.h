@@ -18,6 +18,7 @@
 #include "db/retention.h"
 #include "db/token.h"
 #include "grpcpp/server_context.h"
+#include "server/access/audit_log.h"
 #include "server/access/client_rules.h"
 #include "server/access/principal.h"
 #include "server/access/refused_calls.h"
@@ -42,6 +43,7 @@ class Principals {
     const ClientCertificates* certificates = nullptr;  // null: none is asked for
     // The connections of TCP listeners, which learn who their clients are; null: there are none.
     Connections* connections = nullptr;
+    AuditLog* audit = nullptr;  // null: none is kept
   };
   // The tools must outlive it. REQUIRES: the group of the rules exists.
   Principals(ClientRules rules, const Tools& tools);
@@ -63,9 +65,15 @@ class Principals {
   // Counts, logs and throttles a call that Admit refused. Returns the delay of its answer.
   absl::Duration NoteRefused(const grpc::CallbackServerContext& context, absl::string_view path,
                              const absl::Status& why) const;
-  // Logs a call that only operators may make, with its caller. `request` may be null.
-  void NoteAct(const grpc::CallbackServerContext& context, absl::string_view path,
-               const google::protobuf::Message* request) const;
+  // A call that only submitters or only operators may make.
+  struct Act {
+    const Principal& caller;
+    absl::string_view path;
+    db::Role needed;
+    const google::protobuf::Message* request = nullptr;  // null: it comes in pieces
+  };
+  // Writes it to the audit log; the daemon's own log has those of operators.
+  void NoteAct(const grpc::CallbackServerContext& context, const Act& act) const;
   // Whether the caller of a call that stays open is still known.
   Standing StandingOf(const grpc::CallbackServerContext& context) const;
   RefusedCalls::Counts refused() const { return refused_.counts(); }

@@ -7,9 +7,12 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -122,6 +125,41 @@ TEST_F(ClientsTest, CancellationsByAnOperatorAreLoggedWithItsAddress) {
   EXPECT_THAT(lines->str(), HasSubstr(absl::StrCat("ops, an operator, cancels job ", first,
                                                    " of alice from 127.0.0.1")));
   EXPECT_THAT(lines->str(), HasSubstr("ops, an operator, cancelled 1 job of alice from 127.0.0.1"));
+}
+
+TEST_F(ClientsTest, WhoDidWhatIsInTheAuditLog) {
+  ServerOptions options = Options();
+  options.audit_log = dir_.path() + "/audit.jsonl";
+  Start(options);
+  const Client alice = Submitter("alice");
+  v1::Sweep sweep;
+  ASSERT_TRUE(Submit(alice, {.items = "[1, 2]"}, 1, sweep).ok());
+  ASSERT_TRUE(CancelJob(*alice.jobs, sweep.job_id()).ok());
+  v1::ListTokensResponse tokens;
+  EXPECT_FALSE(
+      Call(*alice.tokens, &v1::TokenService::Stub::ListTokens, v1::ListTokensRequest(), &tokens)
+          .ok());
+  server_ = nullptr;  // which writes what is left
+
+  std::vector<std::string> acts;
+  std::ifstream file(options.audit_log);
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json act = nlohmann::json::parse(line);
+    EXPECT_EQ(act["host"].empty(), false) << line;
+    acts.push_back(absl::StrCat(std::string(act["principal"]), " ", std::string(act["role"]), " ",
+                                std::string(act["call"])));
+    if (act["call"] == "/tune.v1.JobService/CancelJob") {
+      EXPECT_EQ(act["request"], absl::StrCat("job_id: ", sweep.job_id()));
+    }
+  }
+  EXPECT_THAT(
+      acts, testing::IsSupersetOf({std::string("alice submitter /tune.v1.SweepService/SubmitSweep"),
+                                   std::string("alice submitter /tune.v1.JobService/CancelJob")}));
+  EXPECT_THAT(acts, testing::Contains(HasSubstr("operator /tune.v1.TokenService/CreateToken")));
+  EXPECT_THAT(acts, Not(testing::Contains(HasSubstr("ListTokens")))) << "it was refused";
+
+  options.audit_log = dir_.path() + "/absent/audit.jsonl";
+  EXPECT_THAT(Server::Start(options).status().message(), HasSubstr("there is no folder"));
 }
 
 TEST_F(ClientsTest, JobsOfTokensThatAreRevokedAlreadyAreCancelled) {
