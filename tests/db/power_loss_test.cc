@@ -83,7 +83,7 @@ class Disk {
     }
   }
 
-  std::map<std::string, std::string> files_;             // what is synced, by path
+  std::map<std::string, std::string> files_;            // what is synced, by path
   std::map<std::string, std::vector<Change>> waiting_;  // what is not
 };
 
@@ -109,7 +109,8 @@ class PowerLossTest : public StoreTest {
     OpenWithSweep();
     std::vector<Acknowledged> acknowledged;
     for (int i = 0; i < 80; ++i) {
-      const int64_t id = store_->AppendTrial(MakeConfirmed(sweep_.id, i), MakeTrialKey("k1")).value();
+      const int64_t id =
+          store_->AppendTrial(MakeConfirmed(sweep_.id, i), MakeTrialKey("k1")).value();
       acknowledged.push_back({disk_.change_count(), id});
       if (i % 16 == 15) Reopen();  // with a checkpoint
     }
@@ -168,7 +169,8 @@ TEST_F(PowerLossTest, NothingAcknowledgedIsLostWhereTheDiskBeginsToFail) {
     ASSERT_TRUE(id.ok()) << id.status();
     acknowledged.insert(*id);
     const std::set<int64_t> stored = Stored(*store_);
-    ASSERT_TRUE(std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
+    ASSERT_TRUE(
+        std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
   }
   EXPECT_TRUE(Reopen().CheckAll([] { return false; }).ok());
 }
