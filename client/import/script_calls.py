@@ -6,8 +6,8 @@ import dataclasses
 import os
 
 from cuda_source import is_readable
-from script_objects import (HARMLESS, OPAQUE, Class, Instance, Parser, Path, array_method, bound_member, map_method, path_method,
-                            seq_method, text_method)
+from script_objects import (HARMLESS, OPAQUE, Class, Instance, Parser, Path, Super, array_method, bound_member, map_method,
+                            path_method, seq_method, text_method)
 from script_values import (Array, DType, File, Function, Generator, Map, Module, Num, Scope, Seq, Unknown, call_library,
                            cast, items_of, plain, snapshot, unknown_at)
 
@@ -17,6 +17,10 @@ DOUBT = " may change what is tuned, and was not followed"
 KEEPING = {"lru_cache", "cache", "wraps", "no_grad", "inference_mode", "disable", "contiguous", "compile", "jit", "heuristics",
            "autotune", "libentry", "libtuner", "staticmethod", "classmethod", "property", "cached_property", "setter", "fixture",
            "parametrize", "skipif", "abstractmethod", "overload", "dataclass", "custom_fwd", "custom_bwd"}
+CLASS_DECORATORS = {"dataclass", "total_ordering", "final", "runtime_checkable"}  # that leave a class, or are known
+PLAIN_BASES = {"object", "ABC", "NamedTuple", "Generic", "Protocol"}
+# Members that decide what an instance, an attribute of one, or a class that derives from it is.
+MAKERS = {"__new__", "__getattribute__", "__setattr__", "__init_subclass__"}
 BUILTIN_TYPES = {"float": "f64", "int": "i64", "bool": "bool", "complex": "complex128"}
 
 
@@ -62,10 +66,20 @@ class Calls:
         return {one.arg: self.value(default, scope) for one, default in pairs if default is not None}
 
     def do_ClassDef(self, node, scope):
-        members = Scope(around=scope, kind="class")
+        methods = Scope(around=scope.for_functions())  # they see __class__, as in Python
+        members = Scope(around=methods, kind="class")
         self.block(node.body, members)
-        bases = [scope.get(self.name_of(base)) for base in node.bases]
-        scope.set(node.name, Class(node, dict(members), [base for base in bases if isinstance(base, Class)]))
+        bases = [self.value(getattr(base, "value", base) if isinstance(base, ast.Subscript) else base, scope) for base in node.bases
+                 if self.name_of(base) not in PLAIN_BASES]
+        others = [*(d for d in node.decorator_list if self.name_of(getattr(d, "func", d)) not in CLASS_DECORATORS),
+                  *(k for k in node.keywords if self.name_of(k.value) != "ABCMeta"), *(m for m in members if m in MAKERS)]
+        try:
+            made = Class(node, dict(members), [base if isinstance(base, Class) else Class(None, {}, []) for base in bases], methods)
+        except TypeError:
+            made = None
+        methods["__class__"] = made
+        known = made is not None and not others
+        scope.set(node.name, made if known else Unknown(f"how class {node.name} is made", node.lineno))
 
     def do_Global(self, node, scope):
         for name in node.names:
@@ -104,6 +118,9 @@ class Calls:
         cls = scope.get(node.name)
         if not isinstance(cls, Class):
             return
+        if cls.is_base:
+            self.pass_over(node, f"line {node.lineno}: nothing that was followed makes a {node.name} or one of a class that derives "
+                                 "from it, so it was read for itself")
         made = self.make_instance(cls, [], {}, node.lineno)
         for inner in node.body:
             if isinstance(inner, ast.FunctionDef) and self.tunes(inner) and inner.name != "__init__":
@@ -122,6 +139,8 @@ class Calls:
     def of_Call(self, node, scope):
         if isinstance(node.func, ast.Attribute):
             self.value(node.func.value, scope)
+        elif not isinstance(node.func, ast.Name):
+            self.value(node.func, scope)
         positional = self.of_Tuple(ast.Tuple(node.args, ast.Load(), lineno=node.lineno), scope).items
         by_name, stars = {}, [p for p in positional if isinstance(p, Starred)]
         for keyword in node.keywords:
@@ -180,13 +199,14 @@ class Calls:
         return made
 
     def call(self, node, name, positional, by_name, scope):
-        known = self.again(node.func, scope) if isinstance(node.func, ast.Attribute) else scope.get(name)
+        known = scope.get(name) if isinstance(node.func, ast.Name) else self.again(node.func, scope)
         if isinstance(node.func, ast.Attribute):
             base = self.again(node.func.value, scope)
             if isinstance(base, Instance) and isinstance(base.attributes.get(name), Function):
                 return self.call_function(base.attributes[name], positional, by_name, node.lineno)
             if not isinstance(base, (Module, Instance, Class)):
                 return self.method(base, name, positional, by_name, node)
+        known = bound_member(known, "__call__") or known if isinstance(known, Instance) else known
         if isinstance(known, Function):
             return self.call_function(known, positional, by_name, node.lineno)
         if isinstance(known, Class):
@@ -195,9 +215,10 @@ class Calls:
             return cast(known.name, positional, node)
         if known is not None and not isinstance(known, (Module, DType, Starred)) and isinstance(node.func, ast.Name):
             return unknown_at(node)
-        if name == "super" and isinstance(scope.get("self"), Instance):
-            cls = scope["self"].cls
-            return Instance(cls.bases[0] if cls.bases else None, scope["self"].attributes)
+        if name == "super":
+            after, of = positional if len(positional) == 2 else (scope.get("__class__"), scope.get("(first)"))
+            is_known = isinstance(after, Class) and isinstance(of, (Class, Instance))
+            return Super(None, {}, of, after) if is_known else unknown_at(node)
         return self.library(node, name, positional, by_name, scope)
 
     def library(self, node, name, positional, by_name, scope):
@@ -229,14 +250,39 @@ class Calls:
 
     def make_instance(self, cls, positional, by_name, line):
         made = Instance(cls, {})
+        nearest = next((kind for kind in cls.line() if "__init__" in kind.members or self.has_fields(kind)), None)
+        if nearest is not None and "__init__" not in nearest.members:
+            return self.fill_fields(made, positional, by_name, line)
         init = bound_member(made, "__init__")
         if isinstance(init, Function):
             self.call_function(init, positional, by_name, line)
-            return made
-        # A dataclass, or a class without __init__.
-        fields = [n.target.id for n in cls.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
-        for name, value in [*zip(fields, positional), *by_name.items()]:
-            made.attributes[name] = self.named(value, name)
+        return made
+
+    def has_fields(self, cls):
+        """A dataclass, or a named tuple."""
+        return cls.node is not None and (any(self.name_of(getattr(d, "func", d)) == "dataclass" for d in cls.node.decorator_list)
+                                         or "NamedTuple" in map(self.name_of, cls.node.bases))
+
+    def fill_fields(self, made, positional, by_name, line):
+        """Those of the ancestors come first."""
+        fields = {}
+        for cls in filter(self.has_fields, made.cls.line()[::-1]):
+            fields.update((inner.target.id, (inner, cls)) for inner in cls.node.body if isinstance(inner, ast.AnnAssign)
+                          and isinstance(inner.target, ast.Name) and "ClassVar" not in ast.unparse(inner.annotation))
+        options = {name: {keyword.arg: keyword.value for keyword in inner.value.keywords} for name, (inner, _) in fields.items()
+                   if isinstance(inner.value, ast.Call) and self.name_of(inner.value.func) == "field"}
+        if any("InitVar" in ast.unparse(inner.annotation) or "KW_ONLY" in ast.unparse(inner.annotation)
+               for inner, _ in fields.values()) or any({"init", "kw_only"} & set(given) for given in options.values()):
+            return Unknown(f"how {made.cls.node.name} is made", line)
+        given = {**dict(zip(fields, positional)), **{name: value for name, value in by_name.items() if name in fields}}
+        for name, option in options.items():
+            if name not in given and option.keys() & {"default", "default_factory"}:
+                node = option.get("default") or ast.copy_location(ast.Call(option["default_factory"], [], []), fields[name][0])
+                given[name] = self.value(node, fields[name][1].scope)
+        made.attributes.update((name, self.named(value, name)) for name, value in given.items())
+        after = bound_member(made, "__post_init__")
+        if isinstance(after, Function):
+            self.call_function(after, [], {}, line)
         return made
 
     def call_function(self, function, positional, by_name, line):
@@ -247,6 +293,7 @@ class Calls:
         arguments = function.node.args
         scope = Scope(around=function.scope)
         positional = [*function.bound, *positional]
+        scope["(first)"] = positional[0] if positional else None
         names = [a.arg for a in arguments.posonlyargs + arguments.args]
         defaults = self.defaults_of(function.node, function.scope) if function.defaults is None else function.defaults
         for name in names + [a.arg for a in arguments.kwonlyargs]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects that a script makes and asks things of: texts, lists, dicts, paths, parsers of command lines, and
 instances of its own classes. What a method gives is what Python would give; None stands for "not known"."""
-import ast
 import dataclasses
 import os
 import re
@@ -23,22 +22,44 @@ class Path:
     text: str
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Class:
-    node: object
+    node: object  # None: a class that the script does not define
     members: dict
     bases: list
+    scope: object = None  # in which its methods stand
+    is_base: bool = False  # of a class of the script
 
-    def member(self, name):
-        if name in self.members:
-            return self.members[name]
-        return next((found for base in self.bases if (found := base.member(name)) is not None), None)
+    def __post_init__(self):
+        """Python orders the ancestors. A TypeError, as in the script, if they have no order."""
+        for base in self.bases:
+            base.is_base = True
+        self.python = type("Class", tuple(base.python for base in self.bases), {"known": self})
+
+    def line(self):
+        """The class and its ancestors, the nearest first."""
+        return [kind.__dict__["known"] for kind in self.python.__mro__[:-1]]
+
+    def member(self, name, after=None):
+        """None: neither the class nor an ancestor has it, or one may that is not known. `after`: of ancestors behind this one."""
+        line = self.line()
+        for kind in line[line.index(after) + 1:] if after in line else line:
+            if kind.node is None or name in kind.members:
+                return kind.members.get(name)
+        return None
 
 
 @dataclasses.dataclass
 class Instance:
     cls: object  # None: a namespace
     attributes: dict
+
+
+@dataclasses.dataclass
+class Super(Instance):
+    """An instance or a class, asked for what the ancestors of `after` have."""
+    of: object
+    after: Class
 
 
 @dataclasses.dataclass
@@ -225,20 +246,21 @@ def path_attribute(path, name):
             "stem": lambda: os.path.splitext(os.path.basename(path.text))[0]}.get(name, lambda: None)()
 
 
-def bound_member(instance, name):
-    """An attribute of an instance, or a method of its class; None: neither."""
-    if name in instance.attributes:
-        return instance.attributes[name]
-    member = instance.cls.member(name) if instance.cls is not None else None
-    if not isinstance(member, Function) or isinstance(member.node, ast.Lambda):
+def bound_member(base, name):
+    """An attribute of an instance, or a member of its class, or of a class; None: neither."""
+    owner, after = (base.of, base.after) if isinstance(base, Super) else (base, None)
+    cls = owner if isinstance(owner, Class) else owner.cls
+    if after is None and owner is not cls and name in owner.attributes:
+        return owner.attributes[name]
+    member = cls.member(name, after) if cls is not None else None
+    if not isinstance(member, Function):
         return member
-    kinds = {getattr(d, "id", getattr(d, "attr", "")) for d in member.node.decorator_list}
-    if "staticmethod" in kinds:
+    kinds = {getattr(d, "id", getattr(d, "attr", "")) for d in getattr(member.node, "decorator_list", ())}
+    if "staticmethod" in kinds or owner is cls and "classmethod" not in kinds:
         return member
-    owner = instance.cls if "classmethod" in kinds else instance
-    return dataclasses.replace(member, bound=(owner,))
+    return dataclasses.replace(member, bound=(cls if "classmethod" in kinds else owner,))
 
 
 def is_property(function):
-    return any(getattr(d, "id", getattr(d, "attr", "")) in ("property", "cached_property")
-               for d in getattr(function.node, "decorator_list", ()))
+    return isinstance(function, Function) and any(getattr(d, "id", getattr(d, "attr", "")) in ("property", "cached_property")
+                                                  for d in getattr(function.node, "decorator_list", ()))

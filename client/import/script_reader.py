@@ -571,10 +571,11 @@ class Reader(DoubtfulImports, Changes, Calls):
         if isinstance(base, Path):
             return path_attribute(base, node.attr) or unknown_at(node)
         if isinstance(base, Class):
-            return base.member(node.attr) or unknown_at(node)
+            member = bound_member(base, node.attr)
+            return unknown_at(node) if member is None or is_property(member) else member
         if isinstance(base, Instance):
             member = bound_member(base, node.attr)
-            if isinstance(member, Function) and member.bound and is_property(member):
+            if is_property(member):
                 return self.call_function(member, [], {}, node.lineno)
             return unknown_at(node) if member is None else member
         return unknown_at(node)
