@@ -4,6 +4,7 @@ import re
 
 import triton_run
 from spec_text import RESERVED, TO_WRITE, quoted
+from triton_configs import ELSEWHERE, OPTIONS
 from triton_tensors import OWN_STRIDES
 from triton_values import NONE, PLACE, Items, Tensor, Type, Unknown, factor, product
 
@@ -96,13 +97,23 @@ class Launch:
             elif name not in self.function.defaults:
                 missing.append(name)
         for name, value in bound.items():  # options of the launch
-            if name in ("num_warps", "num_stages", "num_ctas", "maxnreg") and name not in self.function.order:
-                if self.values.get(name) is None or self.configured is False:
-                    text = self.text(value)
-                    if text is None:
-                        self.leave(f"{name}: its value in the launch was not understood")
-                    elif re.fullmatch(r"\d+", text):
-                        self.values[name] = list(dict.fromkeys([int(text), *self.values.get(name, [])]))
+            if name in self.function.order:
+                continue
+            if name in ELSEWHERE:
+                self.notes.append(f"launch: {name} is an option for other GPUs")
+            elif name not in OPTIONS:
+                self.leave(f"launch: {name} is no parameter of {self.function.name}, and no option that the service has "
+                           f"(line {self.launched.call.lineno})")
+            else:
+                text = self.text(value)
+                is_free = self.values.get(name) is None or self.configured is False
+                if is_free and text is None:
+                    self.leave(f"{name}: its value in the launch was not understood")
+                elif is_free and re.fullmatch(r"\d+", text):
+                    self.values[name] = list(dict.fromkeys([int(text), *self.values.get(name, [])]))
+                else:
+                    self.notes.append(f"{name}: the launch or a heuristic decides it; here it is a param, with the values "
+                                      f"{self.values.get(name)}")
         given = f": {', '.join(missing)}" if missing else ""
         for text in self.unread:
             self.ask(text + given)

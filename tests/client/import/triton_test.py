@@ -198,6 +198,26 @@ class Launches(kit.Import):
             self.assertEqual(answer.left, left)
             self.assertIn('grid: ["left_to_write"]' if left else 'grid: ["ceil_div(M, BLOCK)", "1"]', answer.spec)
 
+    def test_options_of_a_launch_that_are_expressions_are_told(self):
+        plain = KERNEL.split("\n", 1)[1]
+        heuristic = '@triton.heuristics({"BLOCK": lambda a: 64, "num_warps": lambda a: 4 if a["N"] < 512 else 8})\n' + plain
+        host = HOST.replace("ASSERT", "assert w.shape == x.shape")
+        option = "w.stride(0), num_warps=4 if N < 512 else 8"
+        for kernel, launch in ((heuristic, host), (KERNEL, host.replace("w.stride(0)", option)),
+                               (plain, host.replace("w.stride(0)", option + ", BLOCK=64"))):
+            answer = self.read(HEAD + kernel + launch)
+            self.assertEqual((answer.error, answer.left), ("", ""), launch)
+            self.assertIn("num_warps: the launch or a heuristic decides it; here it is a param, with the values [", answer.notes)
+
+    def test_options_of_a_launch_that_no_kernel_has_are_told(self):
+        host = HOST.replace("ASSERT", "assert w.shape == x.shape")
+        answer = self.read(HEAD + KERNEL + host.replace("w.stride(0)", "w.stride(0), waves_per_eu=2"))
+        self.assertEqual(answer.left, "")
+        self.assertIn("launch: waves_per_eu is an option for other GPUs", answer.notes)
+        for option in ("enable_fp_fusion=False", "launch_cooperative_grid=True", "**{'launch_pdl': True}"):
+            answer = self.read(HEAD + KERNEL + host.replace("w.stride(0)", "w.stride(0), " + option))
+            self.assertRegex(answer.left, r"^launch: (enable|launch)_\w+ is no parameter of add_rows, .*\(line 18\)$", option)
+
     def test_questions_with_known_answers_are_answered(self):
         for before, value, made in (
                 ("def get_num_sms(device):\n    return driver(device).count\n", "min(64, get_num_sms(x.device))",
