@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -76,6 +78,26 @@ void AddPoints(const v1::Comparison& comparison, const WorkRate& rate, SvgChart&
   }
 }
 
+// A linear axis up to the roof would have the slowest on its floor.
+constexpr double kLowestOnLinear = 0.05;  // of the highest
+
+bool LiesOnTheFloor(const SvgChart& chart) {
+  double low = std::numeric_limits<double>::infinity();
+  double high = 0;
+  const auto take = [&](double y) {
+    low = std::min(low, y);
+    high = std::max(high, y);
+  };
+  for (const ChartPoints& points : chart.points) {
+    for (const ChartPoints::Point& point : points.points) take(point.y);
+  }
+  for (const ChartLine& line : chart.lines) {
+    for (const XY& point : line.points) take(point.y);
+  }
+  for (const ChartReference& reference : chart.references) take(reference.value);
+  return low > 0 && low < kLowestOnLinear * high;
+}
+
 }  // namespace
 
 SvgChart ComparisonChart(const v1::Comparison& comparison) {
@@ -93,6 +115,10 @@ SvgChart ComparisonChart(const v1::Comparison& comparison) {
       chart.x.ticks.push_back(SweptValue(comparison, problem));
     }
     AddLines(comparison, rate, chart);
+  }
+  if (LiesOnTheFloor(chart)) {
+    chart.y.scale = Scale::kLog;
+    chart.y.min.reset();
   }
   return chart;
 }

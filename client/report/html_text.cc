@@ -68,8 +68,6 @@ std::vector<std::string> Cells(absl::string_view line) {
   return cells;
 }
 
-constexpr size_t kLongCell = 60;  // characters of a text, such as an error, that is to wrap
-
 std::string TableRow(absl::string_view line, absl::string_view tag) {
   std::string row = "<tr>";
   for (const std::string& cell : Cells(line)) {
@@ -93,11 +91,17 @@ std::string Picture(absl::string_view link, const std::vector<std::string>& pict
 std::string HtmlOfMarkdown(const std::string& markdown, const std::vector<std::string>& pictures) {
   std::string html;
   size_t table_rows = 0;
+  bool in_list = false;
   const auto end_table = [&] {
     if (table_rows > 0) absl::StrAppend(&html, "</table></div>\n");
     table_rows = 0;
   };
+  const auto end_list = [&] {
+    if (in_list) absl::StrAppend(&html, "</ul>\n");
+    in_list = false;
+  };
   for (absl::string_view line : absl::StrSplit(markdown, '\n')) {
+    if (!absl::StartsWith(line, "- ")) end_list();
     if (absl::StartsWith(line, "|")) {
       if (table_rows == 0) absl::StrAppend(&html, "<div class=\"scroll\"><table>\n");
       if (table_rows != 1) absl::StrAppend(&html, TableRow(line, table_rows == 0 ? "th" : "td"));
@@ -113,10 +117,14 @@ std::string HtmlOfMarkdown(const std::string& markdown, const std::vector<std::s
       absl::StrAppend(&html, "<h1>", Inline(line), "</h1>\n");
     } else if (absl::ConsumePrefix(&line, "> ")) {
       absl::StrAppend(&html, "<p class=\"note\">", Inline(line), "</p>\n");
+    } else if (absl::ConsumePrefix(&line, "- ")) {
+      absl::StrAppend(&html, in_list ? "" : "<ul>\n", "<li>", Inline(line), "</li>\n");
+      in_list = true;
     } else if (!line.empty()) {
       absl::StrAppend(&html, "<p>", Inline(line), "</p>\n");
     }
   }
+  end_list();
   end_table();
   return html;
 }

@@ -119,6 +119,12 @@ std::string WinnerText(const v1::SweepReport& report) {
   return text;
 }
 
+// Not known of a sweep that ended before its first trial.
+std::string MadeBy(const v1::SweepReport& report) {
+  if (report.driver().empty()) return "";
+  return absl::StrCat(", driver ", report.driver(), ", ", report.compiler());
+}
+
 }  // namespace
 
 std::string ExampleText(const v1::OutcomeExample& example) {
@@ -128,9 +134,9 @@ std::string ExampleText(const v1::OutcomeExample& example) {
 
 std::string TerminalText(const v1::SweepReport& report) {
   const v1::Sweep& sweep = report.sweep();
-  std::string text = fmt::format("{}  on {} ({}), driver {}, {}, sweep {}, {}\n\n",
-                                 Bold(SubjectText(sweep)), sweep.device_name(), sweep.target(),
-                                 report.driver(), report.compiler(), sweep.id(), sweep.strategy());
+  std::string text = fmt::format("{}  on {} ({}){}, sweep {}, {}\n\n", Bold(SubjectText(sweep)),
+                                 sweep.device_name(), sweep.target(), MadeBy(report), sweep.id(),
+                                 sweep.strategy());
   const std::string state = EndText(sweep);
   if (!state.empty()) absl::StrAppend(&text, "state     ", state, "\n");
   text += fmt::format("best      {}\nspace     {} configs, {} of them ok here\n\n",
@@ -173,11 +179,13 @@ std::string MarkdownText(const v1::SweepReport& report, const std::string& image
     text += MarkdownTable(HeatmapTitles(report.heatmap()), HeatmapRows(report.heatmap()));
     text += "\nFastest config of each pair.\n\n";
   }
-  text += MarkdownTable({"outcome", "count", "example"}, OutcomeRows(report));
-  text += fmt::format("\nSweep {} on {} ({}), {}, {} of {} configs ok, driver {}, {}.\n",
-                      sweep.id(), MarkdownCell(sweep.device_name()), sweep.target(),
-                      sweep.strategy(), report.configs_ok(), sweep.progress().space_size(),
-                      report.driver(), MarkdownCell(report.compiler()));
+  if (!report.outcomes().empty()) {
+    text += MarkdownTable({"outcome", "count", "example"}, OutcomeRows(report));
+  }
+  text += fmt::format("\nSweep {} on {} ({}), {}, {} of {} configs ok{}.\n", sweep.id(),
+                      MarkdownCell(sweep.device_name()), sweep.target(), sweep.strategy(),
+                      report.configs_ok(), sweep.progress().space_size(),
+                      MarkdownCell(MadeBy(report)));
   for (const std::string& note : report.notes()) text += "\n> " + note + "\n";
   return text;
 }

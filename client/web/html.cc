@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/report/format.h"
+#include "client/report/html_text.h"
 #include "client/report/svg_chart.h"
 
 namespace tune::client {
@@ -29,7 +31,10 @@ std::string TableHtml(const std::vector<std::string>& titles, const RowsHtml& ro
   absl::StrAppend(&html, "</tr>\n");
   for (const std::vector<std::string>& row : rows_html) {
     absl::StrAppend(&html, "<tr>");
-    for (const std::string& cell : row) absl::StrAppend(&html, "<td>", cell, "</td>");
+    for (const std::string& cell : row) {
+      const bool is_long = cell.size() > kLongCell && !absl::StartsWith(cell, "<");
+      absl::StrAppend(&html, is_long ? "<td class=\"long\">" : "<td>", cell, "</td>");
+    }
     absl::StrAppend(&html, "</tr>\n");
   }
   return absl::StrCat(html, "</table></div>\n");

@@ -335,7 +335,8 @@ void AddNotes(const SweepEvidence& evidence, const Factors& factors, v1::SweepRe
                                   ", so the shares of parameters overlap and add up to more than "
                                   "they explain jointly"));
   }
-  if (ConfigsTried(evidence) < evidence.view.progress.space_size) {
+  const uint64_t tried = ConfigsTried(evidence);
+  if (tried > 0 && tried < evidence.view.progress.space_size) {
     report.add_notes(
         "the search did not try every config: values that it found good early were "
         "tried more often, and their medians show it");

@@ -123,6 +123,8 @@ TEST(SweepReport, AFailedSweepSaysWhy) {
   for (const std::string& text : {TerminalText(report), MarkdownText(report, "")}) {
     EXPECT_THAT(text, HasSubstr("failed: the reference kernel does not compile"));
     EXPECT_THAT(text, HasSubstr("none: no config was tried"));
+    EXPECT_THAT(text, Not(HasSubstr("driver")));
+    EXPECT_THAT(text, Not(HasSubstr("| outcome |")));
   }
   EXPECT_THAT(TerminalText(report), Not(HasSubstr("each improvement")));
   report.mutable_sweep()->set_state(v1::JOB_STATE_DONE);
@@ -190,6 +192,20 @@ TEST(Comparison, APictureHasALineForEachKernelAndTheRoof) {
   EXPECT_EQ(ComparisonChart(one).references.size(), 1u);
 }
 
+TEST(Comparison, APictureWithSlowKernelsUnderAFarRoofHasALogarithmicAxis) {
+  v1::Comparison comparison = SketchComparison();
+  EXPECT_EQ(ComparisonChart(comparison).y.scale, Scale::kLinear);
+  EXPECT_TRUE(ComparisonChart(comparison).y.min.has_value());
+  for (v1::ComparedProblem& problem : *comparison.mutable_problems()) {
+    for (v1::ComparedKernel& kernel : *problem.mutable_kernels()) {
+      v1::Measurement& measured = *kernel.mutable_measurement();
+      measured.set_latency_ns_median(30 * measured.latency_ns_median());
+    }
+  }
+  EXPECT_EQ(ComparisonChart(comparison).y.scale, Scale::kLog);
+  EXPECT_FALSE(ComparisonChart(comparison).y.min.has_value());
+}
+
 TEST(Fusions, EveryFormatHasRatiosSharesAndWhatIsMissing) {
   const v1::FusionReport report = SketchFusions();
   for (const std::string& text : {TerminalText(report), MarkdownText(report, "")}) {
@@ -224,6 +240,11 @@ TEST(HtmlOfMarkdown, KeepsStructureAndEscapesText) {
                          "<tr><th>x</th><th>y</th></tr>\n"
                          "<tr><td>a|b_c</td><td><code>A=1|2</code></td></tr>\n</table></div>\n"
                          "<p class=\"note\">&lt;b&gt;a note</p>\n"));
+}
+
+TEST(HtmlOfMarkdown, ListsAreLists) {
+  EXPECT_EQ(HtmlOfMarkdown("a\n\n- **b**: c\n- d\n\ne\n", {}),
+            "<p>a</p>\n<ul>\n<li><b>b</b>: c</li>\n<li>d</li>\n</ul>\n<p>e</p>\n");
 }
 
 TEST(HtmlOfMarkdown, LongTextsOfATableWrap) {

@@ -25,6 +25,12 @@ v1::Job SweepJob(int64_t id, v1::JobState state, const v1::Sweep& sweep) {
   return job;
 }
 
+TEST(TableHtml, LongTextsOfATableHaveWidthToWrapIn) {
+  const std::string text(100, 'x');
+  const std::string html = TableHtml({"config", "link"}, {{text, LinkHtml("/" + text, "a")}}, "");
+  EXPECT_THAT(html, HasSubstr(absl::StrCat("<td class=\"long\">", text, "</td><td><a ")));
+}
+
 TEST(JobTablesTest, TextOfOthersIsNeverMarkup) {
   v1::Sweep sweep;
   sweep.set_id(3);
