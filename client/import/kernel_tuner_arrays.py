@@ -92,16 +92,27 @@ def matrix_shape(left, right):
 def sliced(extent, bounds):
     """How many elements of an axis a slice keeps: an expression of the sizes, if its ends are simple."""
     count = len(range(*slice(*(bound and bound.value for bound in bounds)).indices(extent.value)))
-    if count == extent.value:
+    low, high, step = bounds[0] or Num(0), at_most(bounds[1] or extent, extent), bounds[2] or Num(1)
+    if count == extent.value and not high.text.startswith("min("):
         return Num(count, extent.text, extent.tight)
-    low, high, step = bounds[0] or Num(0), bounds[1] or extent, bounds[2] or Num(1)
     if step.value < 1:
         return Num(count)
+    last = Num(-low.value, low.text.removeprefix("-"))
     low, high = (minus(extent, Num(-end.value, end.text and end.text.removeprefix("-"))) if end.value < 0 else end for end in (low, high))
-    kept = minus(high, low)
+    if last.value > 0 and high is not extent and at_most(last, extent) is not last:
+        low = Num(max(low.value, 0), f"max({low.show()}, 0)")  # an end before the first element is the first
+    kept = at_most(last, extent) if last.value > 0 and high is extent else minus(high, low)
     if step.value != 1 and kept.text or step.text:
         kept = Num(-(-kept.value // step.value), f"ceil_div({kept.show()}, {step.show()})")
     return kept if kept.value == count else Num(count)
+
+
+def at_most(num, extent):
+    """An end of a slice that has nothing to do with the extent, which another size may put before it."""
+    names = (set(re.findall(r"[A-Za-z_]\w*", text)) for text in (num.text, extent.text))
+    if num.value < 0 or num.value == extent.value or not extent.text or set.intersection(*names):
+        return num
+    return Num(min(num.value, extent.value), f"min({num.show()}, {extent.show()})")
 
 
 def minus(num, less):

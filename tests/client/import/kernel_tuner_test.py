@@ -300,7 +300,7 @@ class WhatPythonGives(kit.Import):
         for made, dtype, shape in (
                 ("np.zeros((4, 6), np.float32).flatten()", "f32", "24"), ("np.ones((4, 6)).reshape(-1, 3)", "f64", '8" shape: "3'),
                 ("np.ones((4, 1)) * np.ones(5)", "f64", '4" shape: "5'), ("np.ones((4, 6)) @ np.ones((6, 3))", "f64", '4" shape: "3'),
-                ("np.concatenate([x, x])", "f32", "n + n"), ("x[:100]", "f32", "100"), ("np.ones((2, 3, 4)).transpose(2, 0, 1)", "f64",
+                ("np.concatenate([x, x])", "f32", "n + n"), ("x[:100]", "f32", "min(100, n)"), ("np.ones((2, 3, 4)).transpose(2, 0, 1)", "f64",
                                                                                       '4" shape: "2" shape: "3')):
             answer = self.read(HEAD + f"args[1] = {made}\n" + CALL + ")\n")
             self.assertEqual(answer.left + answer.error, "", made)
@@ -367,13 +367,23 @@ class NumbersThatSizesDecide(kit.Import):
 
     def test_simple_ones_are_expressions(self):
         for made, shape in (("x[:n//2]", "n // 2"), ("x[1:-1]", "n - 2"), ("x[::2]", "ceil_div(n, 2)"), ("x[1:][::3]", "ceil_div(n - 1, 3)"),
-                            ("x[n//4:]", "n - (n // 4)"), ("x[2:-2:2]", "ceil_div(n - 4, 2)"), ("x[::-1]", "n"), ("x[-10:]", "10"),
+                            ("x[n//4:]", "n - (n // 4)"), ("x[2:-2:2]", "ceil_div(n - 4, 2)"), ("x[::-1]", "n"), ("x[-10:]", "min(10, n)"),
                             ("np.zeros(int(np.sqrt(n)))", "int(sqrt(n))"), ("np.zeros(sum([n, 2]))", "n + 2"),
                             ("np.zeros(math.floor(math.log2(n)))", "floor(log2(n))"), ("np.pad(x, 3)", "n + 6"),
                             ("np.zeros((n, 4))[1:-1, :2]", 'n - 2" shape: "2'), ("x.reshape(-1, 10)", 'n // 10" shape: "10')):
             known, answer = self.shape(made, head="import math\n" + HEAD)
             self.assertEqual(known, f'shape: "{shape}"', made)
             self.assertIn('dims { name: "n" default_value: 100000 min: 1 }', answer.spec, made)
+
+    def test_slices_have_the_scripts_shape_at_every_size(self):
+        words = {"min": min, "max": max, "ceil_div": lambda a, b: -(-a // b)}
+        for array, extent in (("x", "n"), ("np.zeros(n * 2)", "n * 2"), ("np.zeros(n // 2)", "n // 2")):
+            for cut in ("[:100]", "[:100:3]", "[-10:]", "[10:20]", "[-10:-5]", "[5:][:100]", "[:-7]", "[:40][-10:]"):
+                known, answer = self.shape(array + cut)
+                text = re.fullmatch(r'shape: "(.*)"', known)[1]
+                for n in (1, 12, 15, 30, 40, 99, 101, 5000) if not self.is_fixed(answer) else ():
+                    kept = len(eval("range(" + extent + ")" + cut, {"n": n}))
+                    self.assertEqual(max(eval(text, {**words, "n": n}), 0), kept, f"{array}{cut} at n={n}: {text}")
 
     def test_others_fix_the_size(self):
         for made, shape in (("np.zeros(len([0] * n))", "100000"), ("np.zeros(int(str(n)))", "100000"), ("np.zeros(len(str(n)))", "6"),
