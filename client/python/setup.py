@@ -2,6 +2,7 @@
 """Adds what is made when the package is built: the messages' description, the headers that kernels share, the records
 that ship or a snapshot, and libtune of the build or install that TUNE_PREFIX names. With TUNE_PROGRAMS=1 the programs
 of that install come, too, and commands that run them (tools/wheel.sh)."""
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -20,19 +21,20 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parents[1] / "proto"
 SHARED_HEADERS = HERE.parents[1] / "kernels/include"
 RECORDS = HERE.parents[1] / "kernels/records"
+PROTOC = os.environ.get("PROTOC") or shutil.which("protoc")
 PREFIX = os.environ.get("TUNE_PREFIX")
 PROGRAMS = os.environ.get("TUNE_PROGRAMS") == "1"
 
 
 def describe_messages(out):
-    """By the protoc that the C++ side uses. Without one the package answers from files only."""
-    protoc = os.environ.get("PROTOC") or shutil.which("protoc")
+    """By the protoc that the C++ side uses, else grpcio-tools'. Without one the package answers from files only."""
+    protoc = [PROTOC] if PROTOC else [sys.executable, "-m", "grpc_tools.protoc"]
     files = sorted(PROTOS.glob("tune/v1/*.proto"))
-    if not protoc or not files:
-        print("tunectl: no protoc (apt-get install protobuf-compiler), so this build of the package "
-              "asks no daemon: it answers from files", file=sys.stderr)
+    if not files or not (PROTOC or importlib.util.find_spec("grpc_tools")):
+        why = "no protoc (apt-get install protobuf-compiler)" if files else f"no {PROTOS}"
+        print(f"tunectl: {why}, so this build of the package asks no daemon: it answers from files", file=sys.stderr)
         return
-    subprocess.run([protoc, f"--descriptor_set_out={out}", "--include_imports", f"-I{PROTOS}",
+    subprocess.run([*protoc, f"--descriptor_set_out={out}", "--include_imports", f"-I{PROTOS}",
                     *map(str, files)], check=True)
 
 
@@ -85,4 +87,5 @@ class Wheel(bdist_wheel):
 
 
 setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Parts,
+      setup_requires=["grpcio-tools"] if PROTOS.exists() and not PROTOC else [],  # pip has them for the build alone
       scripts=["scripts/tunectl", "scripts/tunerd"] if PROGRAMS else [])

@@ -66,6 +66,13 @@ class Wheel(kit.PackageTest):
         for group in ("torch.backends", "vllm.general_plugins", "sglang.srt.plugins"):
             self.assertIn(f"[{group}]\ntunectl = tunectl_adopt:start\n", entries)
 
+    def test_a_build_without_protoc_asks_pip_for_one(self):
+        code = "from setuptools import build_meta; print(build_meta.get_requires_for_build_wheel())"
+        for protoc, wanted in (("", ["grpcio-tools"]), ("/usr/bin/protoc", [])):
+            done = subprocess.run([sys.executable, "-c", code], cwd=self.folder / "client/python", capture_output=True, text=True,
+                                  env={**os.environ, "PATH": "/nowhere", "PROTOC": protoc}, check=True)
+            self.assertEqual(done.stdout.splitlines()[-1], str(wanted), done.stderr)
+
     def ask(self, wheel, code, **environ):
         place = self.path / "site"
         self.pip("install", "--no-deps", "--no-index", "--target", place, wheel)

@@ -57,8 +57,8 @@ def _pool() -> Any:
         with open(path, "rb") as file:
             described = descriptor_pb2.FileDescriptorSet.FromString(file.read())
     except OSError as error:
-        raise DaemonError(f"the package was built without protoc, so it knows no messages ({error}): install protoc, "
-                          "then the package anew by 'pip install client/python[rpc]'; or set TUNE_PROTO_SET to a build's "
+        raise DaemonError(f"the package was built without protoc, or away from proto/ of its repository, so it knows no messages "
+                          f"({error}): 'pip install client/python[rpc]' in a whole clone, or set TUNE_PROTO_SET to a build's "
                           "python/tune.protoset") from None
     pool = descriptor_pool.DescriptorPool()
     for one in described.file:
