@@ -457,6 +457,19 @@ class Matrix(KernelTest):
                     self.assert_same(made(x), reference(x) + x)
                     self.assertIn("torch.fx.symbolic_trace records the call", kernel.notes[before])
 
+    def test_symbolic_trace_records_what_a_mode_does_not_read_as_none(self):
+        def normed(x, residual, weight, epsilon):
+            x = x if residual is None else x + residual
+            return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * weight
+
+        norm = tunectl.kernel("rmsnorm", fallback=normed, returns="y", scalars={"epsilon": 1e-5})
+        x, residual, weight = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS), torch.randn(COLS)
+        for name, form in {"the first ones": lambda x: norm(x, weight), "by name": lambda x: norm(x, weight=weight),
+                           "a mode's": lambda x: norm(x, weight=weight, residual=residual), "none": lambda x: norm(x, None, weight),
+                           "a scalar": lambda x: norm(x, weight, epsilon=0.5)}.items():
+            with self.subTest(name):
+                self.assert_same(torch.fx.symbolic_trace(Model(form))(x), form(x) + x)
+
     def test_symbolic_trace_without_a_fallback_says_what_to_do(self):
         kernel = tunectl.kernel("softmax", fallback=None)
         with self.assertRaisesRegex(TypeError, "give tunectl.kernel a fallback="):

@@ -131,7 +131,7 @@ class TunedKernel(Planner):
                 return quick(*whole, *outputs)  # type: ignore[misc]  # there is one where there is a function for it
         dims = named
         if named and not self._are_dims(named):
-            if _followed.has_proxy(sys.modules.get("torch"), named.values()):
+            if _followed.has_proxy(sys.modules.get("torch"), (*inputs, *named.values())):
                 return self._record(inputs, outputs, {**(scalars or {}), **named})
             kernel = self._kernel()
             if kernel is None or not kernel.args:
@@ -260,14 +260,19 @@ class TunedKernel(Planner):
                             "them: " + ("leave out=, which cannot be recorded, away" if outputs else "give tunectl.kernel a fallback=, "
                                         "whose operations are then recorded, or make the call a leaf (torch.fx.wrap)"))
         self._note("torch.fx.symbolic_trace records the call, so it records PyTorch's own operations")
-        kernel = self._kernel()
-        floats = self._inputs(kernel).scalars if kernel is not None and kernel.args else _scalars.measured(self.name)
-        given = {**self.scalars, **named}
-        results = self.fallback(*inputs, **{name: one for name, one in given.items() if type(one) is not int or name in floats})
-        if self.returns is None or kernel is None or not kernel.args:
-            return results
+        kernel, given = self._kernel(), {**self.scalars, **named}
+        if kernel is None or not kernel.args:
+            floats = _scalars.measured(self.name)
+            return self.fallback(*inputs, **{name: one for name, one in given.items() if type(one) is not int or name in floats})
         self._find_returned(kernel)
-        return self._inputs(kernel).whole_results(results, self.returned or ())
+        taken = self._inputs(kernel)
+        arrays = {name: one for name, one in given.items() if name in taken.names and type(one) is not int}
+        numbers = {name: one for name, one in given.items() if name not in arrays}
+        modes = {**self.dims, **{name: one for name, one in numbers.items() if name not in taken.scalars},
+                 **{name: 1 for name, one in arrays.items() if name in kernel.optional and one is not None}}
+        whole = taken.whole(inputs, arrays, modes, lambda at, dtype: None, "")  # a proxy has no dtype
+        return taken.fallback(self.fallback, taken.unused(modes, ""), self.returned)(
+            *whole, **{name: one for name, one in numbers.items() if name in taken.scalars})
 
     def _find_returned(self, kernel: Kernel) -> None:
         """ValueError: `returns` names none of its outputs."""

@@ -87,16 +87,18 @@ class Inputs:
             return True
 
     def whole(self, inputs: Sequence[Any], arrays: Mapping[str, Any], modes: Mapping[str, int],
-              blank: Callable[[int, str], Any]) -> tuple[Any, ...]:
+              blank: Callable[[int, str], Any], dtype: Optional[str] = None) -> tuple[Any, ...]:
         """All inputs of a launch. Those by position are the first ones, or just those that the mode reads. TypeError:
         one is given twice. ValueError: one that is read is left out.
 
         blank  makes that of a place, of a problem's dtype
+        dtype  the problem's; by default that of the inputs
         """
         if len(inputs) > len(self.names):
             return tuple(inputs)  # refused where the plan is made
         made = [*inputs, *[None] * (len(self.names) - len(inputs))]
-        dtype = self.dtype_of([arrays.get(name, one) for name, one in zip(self.names, made)])
+        if dtype is None:
+            dtype = self.dtype_of([arrays.get(name, one) for name, one in zip(self.names, made)])
         unused = self.unused(modes, dtype)
         read = [i for i, name in enumerate(self.names) if i not in unused and name not in arrays]
         if len(read) == len(inputs) and not any(one is None for one in inputs):
