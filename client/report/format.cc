@@ -158,7 +158,7 @@ std::string LatencyIntervalText(const v1::Measurement& measurement,
   if (rounds == 1) return "one round, so no interval";
   const std::string span = absl::StrCat(LatencyText(measurement.latency_ns_low()), " to ",
                                         LatencyText(measurement.latency_ns_high()));
-  if (!rounds) return absl::StrCat("interval ", span);
+  if (!rounds) return absl::StrCat("spread ", span);
   const bool few = *rounds > 1 && *rounds < 6;
   return absl::StrCat(few ? "its rounds are at " : "95 % interval ", span);
 }

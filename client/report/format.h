@@ -55,7 +55,7 @@ std::string StateText(const v1::Sweep& sweep);
 std::string TellingLine(const std::string& message);
 // "95 % interval 1.20 us to 1.31 us" of a latency that was measured in so many rounds, or by the
 // samples of one process (0 rounds). The order statistics of fewer than six rounds do not reach
-// 95 %: "its rounds are at ...". "interval ..." if the rounds are not known.
+// 95 %: "its rounds are at ...". "spread ...", either of these, if their number is not known.
 std::string LatencyIntervalText(const v1::Measurement& measurement, std::optional<uint32_t> rounds);
 // "the host was too noisy to tell how fast it is: ..." of a figure whose interval is so wide.
 std::string TooNoisyText(const v1::Measurement& measurement);

@@ -200,7 +200,7 @@ TEST(FormatTest, AnIntervalOfFewRoundsIsNoneOf95Percent) {
   EXPECT_EQ(LatencyIntervalText(measurement, 1), "one round, so no interval");
   EXPECT_EQ(LatencyIntervalText(measurement, 5), "its rounds are at 900 ns to 1.400 us");
   EXPECT_EQ(LatencyIntervalText(measurement, 6), "95 % interval 900 ns to 1.400 us");
-  EXPECT_EQ(LatencyIntervalText(measurement, std::nullopt), "interval 900 ns to 1.400 us");
+  EXPECT_EQ(LatencyIntervalText(measurement, std::nullopt), "spread 900 ns to 1.400 us");
   measurement.set_latency_ns_median(10);
   EXPECT_NE(TooNoisyText(measurement).find("the interval is 50 times the latency wide"),
             std::string::npos);

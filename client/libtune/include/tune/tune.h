@@ -290,7 +290,7 @@ typedef struct tune_record {
   int64_t id; /* its number at the daemon */
   int64_t published_unix_ms;
   double latency_ns;     /* median, in nanoseconds */
-  double latency_ns_low; /* its 95 % interval */
+  double latency_ns_low; /* the 95 % interval of its rounds; of fewer than six their range */
   double latency_ns_high;
   const char* confidence; /* "confirmed", "tied", "noisy" */
   const char* evidence;   /* the digest of the measurement */

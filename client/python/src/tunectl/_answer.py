@@ -66,8 +66,8 @@ class Answer(Mapping[str, Value]):
     driver    of the device; "" if it is not known
     launches  the launches of the config for this problem, in the order in which they run: each has `grid`,
               `block` and `cluster` (x, y, z) and `shared_bytes`; empty if only the compiler knows
-    latency_ns, latency_ns_low, latency_ns_high    of the record: median and its 95 % interval, in
-              nanoseconds; 0 for a default
+    latency_ns, latency_ns_low, latency_ns_high    of the record, in nanoseconds: median, and the 95 % interval of
+              its rounds, or of fewer than six their range; 0 for a default
     expectation    what the config is expected to lose against the best there would be, the band that nine of
               ten lie in, and what that rests on: `expectation.loss`, `.loss_low`, `.loss_high`, `.basis`
     confidence "confirmed", "tied" (others cannot be told from it), "noisy"; "" for a default

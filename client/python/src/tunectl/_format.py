@@ -104,7 +104,7 @@ def interval(measurement: Fields, rounds: int | None) -> str:
         return "one round, so no interval"
     span = f"{latency(measurement['latency_ns_low'])} to {latency(measurement['latency_ns_high'])}"
     if rounds is None:
-        return f"interval {span}"
+        return f"spread {span}"
     return f"its rounds are at {span}" if 1 < rounds < 6 else f"95 % interval {span}"
 
 
