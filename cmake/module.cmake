@@ -57,6 +57,7 @@ function(tune_program name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} tune_warnings)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
+                        BUILD_WITH_INSTALL_RPATH ON  # else it is padded with empty paths: the working directory
                         INSTALL_RPATH "$ORIGIN/../lib" LINK_DEPENDS "${TUNE_LINK_DEPENDS}")
   install(TARGETS ${name} RUNTIME DESTINATION bin)
   add_dependencies(programs ${name})

@@ -41,6 +41,13 @@ class Programs(kit.PackageTest):
         with self.assertRaisesRegex(FileNotFoundError, "^" + why.replace("(", r"\(").replace(")", r"\)")):
             tunectl.find_binary("tunerd")
 
+    @unittest.skipUnless(shutil.which("readelf"), "no readelf")
+    def test_no_library_is_looked_for_in_the_working_directory(self):
+        for path in BIN.iterdir():
+            shown = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=False).stdout
+            paths = [one for line in shown.splitlines() if "path" in line for one in line.split("[")[1].split("]")[0].split(":")]
+            self.assertEqual([one for one in paths if not one.startswith(("/", "$ORIGIN"))], [], path)
+
     def test_the_module_is_the_program(self):
         version = subprocess.run([BIN / "tunectl", "--version"], capture_output=True, text=True, check=True).stdout
         done = subprocess.run([sys.executable, "-m", "tunectl", "--version"], capture_output=True, text=True, check=False)
