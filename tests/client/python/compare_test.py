@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +17,7 @@ import unittest
 import unittest.mock
 
 import daemon_kit
+import kit
 
 import tunectl  # noqa: E402
 from tunectl import _compare, _peer  # noqa: E402
@@ -134,6 +136,19 @@ class PeerTest(unittest.TestCase):
     def test_an_unchecked_peer_sends_no_outputs_but_why(self):
         answer = _peer.turn(tunectl.Peer(add_prepared, unchecked="it rounds otherwise"), "buffers", self.order())
         self.assertEqual((answer["outcome"], answer["outputs"], answer["unchecked"]), (1, {}, "it rounds otherwise"))
+
+    def test_a_script_without_a_main_guard_is_told(self):
+        script = ("import multiprocessing, tunectl\n"
+                  "if multiprocessing.current_process().name == 'MainProcess':\n"
+                  "    child = multiprocessing.get_context('spawn').Process(target=print)\n"
+                  "    child.start(); child.join(60)\n"
+                  "else:\n    tunectl.compare('softmax', {'peer': print}, address='unix:/nowhere')\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "script.py"
+            path.write_text(script)
+            done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, check=False,
+                                  env={**os.environ, "PYTHONPATH": str(kit.PACKAGE)})
+        self.assertIn('put the call under if __name__ == "__main__":', done.stderr)
 
     def test_outputs_that_no_daemon_takes_are_not_sent(self):
         with unittest.mock.patch.object(_peer, "OUTPUT_BYTES_MAX", 15):

@@ -260,6 +260,9 @@ def compare(kernels: Union[str, Kernel, Iterable[Union[str, Kernel]]], peers: Ma
             address: Optional[str] = None, timeout: float = 3600.0,
             progress: Optional[Callable[[str], None]] = None, **dims: int) -> Comparison:
     """See tunectl.compare."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # it would wait for the device that its parent has
+        raise RuntimeError('the process of a peer ran this script again, up to tunectl.compare: put the call under '
+                           'if __name__ == "__main__":')
     kind = _kind_of(arrays)
     names = [kernels] if isinstance(kernels, (str, Kernel)) else list(kernels)
     if len(names) == 1 and not peers:
