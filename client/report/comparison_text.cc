@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +82,31 @@ std::vector<Row> RowsOf(const v1::Comparison& comparison) {
   return rows;
 }
 
+// Why the kernels have these configs. Of several problems a line tells the sizes that are alike:
+// "softmax: config: nearest on NVIDIA H200 at cols=256, 1024".
+std::vector<std::string> ConfigNotes(const v1::Comparison& comparison) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> sizes_by_note;
+  for (const v1::ComparedProblem& problem : comparison.problems()) {
+    for (const v1::ComparedKernel& kernel : problem.kernels()) {
+      absl::string_view source = kernel.config_source();
+      if (comparison.problems_size() > 1) source = source.substr(0, source.find(": "));
+      const std::string note = absl::StrCat(kernel.label(), ": config: ", source);
+      auto known = std::find_if(sizes_by_note.begin(), sizes_by_note.end(),
+                                [&](const auto& entry) { return entry.first == note; });
+      if (known == sizes_by_note.end()) known = sizes_by_note.insert(known, {note, {}});
+      known->second.push_back(SweptText(comparison, problem));
+    }
+  }
+  std::vector<std::string> notes;
+  for (const auto& [note, sizes] : sizes_by_note) {
+    const bool everywhere = sizes.size() == static_cast<size_t>(comparison.problems_size());
+    notes.push_back(everywhere ? note
+                               : absl::StrCat(note, " at ", comparison.sweep_dim(), "=",
+                                              absl::StrJoin(sizes, ", ")));
+  }
+  return notes;
+}
+
 // Notes that a reader needs beside the table, each once.
 std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
   std::vector<std::string> notes(comparison.warnings().begin(), comparison.warnings().end());
@@ -103,9 +130,9 @@ std::vector<std::string> NotesOf(const v1::Comparison& comparison) {
       }
     }
   }
+  for (const std::string& note : ConfigNotes(comparison)) add(note);
   for (const v1::ComparedProblem& problem : comparison.problems()) {
     for (const v1::ComparedKernel& kernel : problem.kernels()) {
-      add(absl::StrCat(kernel.label(), ": config: ", kernel.config_source()));
       for (const std::string& note : kernel.notes()) add(absl::StrCat(kernel.label(), ": ", note));
     }
   }

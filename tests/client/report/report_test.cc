@@ -163,6 +163,22 @@ TEST(Comparison, EveryFormatHasRatiosRatesAndWhatDiffers) {
   EXPECT_THAT(markdown, Not(HasSubstr("<img")));
 }
 
+TEST(Comparison, TheSourcesOfConfigsAreSaidOnceForManySizes) {
+  v1::Comparison comparison = SketchComparison();
+  for (int i = 0; i < comparison.problems_size(); ++i) {
+    v1::ComparedKernel& kernel = *comparison.mutable_problems(i)->mutable_kernels(0);
+    kernel.set_label("one");
+    kernel.set_config_source(i == 1 ? "exact: this problem was tuned on a GPU"
+                                    : absl::StrCat("nearest on a GPU: rows is ", i, " x"));
+  }
+  const std::string text = TerminalText(comparison);
+  EXPECT_THAT(text, HasSubstr("one: config: nearest on a GPU at rows=8, 32"));
+  EXPECT_THAT(text, HasSubstr("one: config: exact at rows=16"));
+  EXPECT_EQ(CountOf(text, "one: config: nearest"), 1u);
+  comparison.mutable_problems()->DeleteSubrange(1, 2);
+  EXPECT_THAT(TerminalText(comparison), HasSubstr("one: config: nearest on a GPU: rows is 0 x"));
+}
+
 TEST(Comparison, TheFaultOfAKernelIsSaidOnce) {
   v1::Comparison comparison = SketchComparison();
   v1::ComparedKernel& kernel = *comparison.mutable_problems(0)->mutable_kernels(1);
