@@ -102,7 +102,7 @@ void CompilePool::Enqueue(const void* owner, std::optional<CompilePlan> plan, Do
   job->done = std::move(done);
   {
     MutexLock lock(mutex_);
-    ++ShareOf(*job).queued;
+    for (const ShareKey& key : KeysOf(*job)) ++shares_[key].queued;
     queue_.push_back(std::move(job));
     StartSlotFor(*queue_.back());
   }
@@ -129,14 +129,17 @@ bool CompilePool::MayRun(const Job& job) const {
 
 CompilePool::Queue::iterator CompilePool::NextJob(const Slot& slot) {
   auto next = queue_.end();
-  std::tuple<bool, int, uint64_t> least;
+  std::tuple<bool, int, uint64_t, int, uint64_t> least;
   // For a while, those come first that need no new worker.
   const bool has_turn = slot.compiles > 0 && SteadyNow() - slot.origin_since < options_.origin_turn;
   for (auto job = queue_.begin(); job != queue_.end(); ++job) {
     if (!MayRun(**job)) continue;
     const bool is_at_hand = has_turn && (*job)->plan && (*job)->plan->origin == slot.origin;
-    const Share& share = ShareOf(**job);
-    const std::tuple had(!is_at_hand, share.running, share.served);
+    const auto& [of_principal, of_owner] = KeysOf(**job);
+    const Share& principal = shares_[of_principal];
+    const Share& owner = shares_[of_owner];
+    const std::tuple had(!is_at_hand, principal.running, principal.served, owner.running,
+                         owner.served);
     if (next != queue_.end() && had >= least) continue;
     next = job;
     least = had;
@@ -145,8 +148,10 @@ CompilePool::Queue::iterator CompilePool::NextJob(const Slot& slot) {
 }
 
 void CompilePool::Leave(const Job& job) {
-  const auto share = shares_.find({job.sharer.has_reserve, job.sharer.name});
-  if (share->second.queued == 0 && share->second.running == 0) shares_.erase(share);
+  for (const ShareKey& key : KeysOf(job)) {
+    const auto share = shares_.find(key);
+    if (share->second.queued == 0 && share->second.running == 0) shares_.erase(share);
+  }
 }
 
 void CompilePool::Submit(const void* owner, CompilePlan plan, Done done) {
@@ -218,7 +223,7 @@ void CompilePool::Withdraw(const void* owner) {
   MutexLock lock(mutex_);
   std::erase_if(queue_, [&](const auto& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (job->owner != owner) return false;
-    --ShareOf(*job).queued;
+    for (const ShareKey& key : KeysOf(*job)) --shares_[key].queued;
     Leave(*job);
     return true;
   });
@@ -285,10 +290,13 @@ void CompilePool::Loop(Slot& slot) {
     }
     const std::unique_ptr<Job> job = std::move(*next);
     queue_.erase(next);
-    Share& share = ShareOf(*job);
-    --share.queued;
-    ++share.running;
-    share.served = ++served_;
+    ++served_;
+    for (const ShareKey& key : KeysOf(*job)) {
+      Share& share = shares_[key];
+      --share.queued;
+      ++share.running;
+      share.served = served_;
+    }
     const int without_reserve = job->sharer.has_reserve ? 0 : 1;
     running_without_reserve_ += without_reserve;
     running_.push_back(job.get());
@@ -301,7 +309,7 @@ void CompilePool::Loop(Slot& slot) {
     lock.Lock();
     running_.remove(job.get());
     running_without_reserve_ -= without_reserve;
-    --share.running;
+    for (const ShareKey& key : KeysOf(*job)) --shares_[key].running;
     Leave(*job);
     changed_.notify_all();
     if (slot.process == nullptr || slot.process->alive()) continue;

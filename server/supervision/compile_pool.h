@@ -6,9 +6,9 @@
 // calls back. Each slot keeps its worker for further compiles of the same origin, and replaces it
 // after a failure, a number of compiles, or when it grew too large.
 //
-// Principals take turns (acting_for.h), however many compiles each has queued. Calls without a
-// device from anyone but an operator, such as a kernel check, never use all workers, so that jobs
-// that have a device go on meanwhile.
+// Principals take turns (acting_for.h), however many compiles each has queued, and so do the jobs
+// of a principal. Calls without a device from anyone but an operator, such as a kernel check, never
+// use all workers, so that jobs that have a device go on meanwhile.
 //
 //   CompilePool pool({.command = command, .scratch_dir = folder, .workers = 8, .cache = &cache});
 //   pool.Submit(this, plan, [](absl::StatusOr<CompileResult> result) { ... });  // on its thread
@@ -16,6 +16,7 @@
 //   pool.Withdraw(this);  // before `this` is destroyed
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -26,6 +27,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -147,12 +149,15 @@ class CompilePool {
     std::thread thread;
   };
 
-  // The share of a principal. Its jobs and its calls have separate shares.
+  // The share of a principal, or of one owner (Submit) among those of a principal. A principal's
+  // jobs and its calls have separate shares.
   struct Share {
     int queued = 0;
     int running = 0;
     uint64_t served = 0;  // when its last compile began, in compiles of the pool
   };
+  // Whether it has the reserve, the principal, the owner or null.
+  using ShareKey = std::tuple<bool, std::string, const void*>;
 
   using Queue = std::deque<std::unique_ptr<Job>>;
 
@@ -160,8 +165,11 @@ class CompilePool {
   bool MayRun(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The job that the slot's worker compiles next; the end of the queue if none may run now.
   Queue::iterator NextJob(const Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Share& ShareOf(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return shares_[{job.sharer.has_reserve, job.sharer.name}];
+  // The principal's, then the owner's.
+  static std::array<ShareKey, 2> KeysOf(const Job& job) {
+    const Sharer& sharer = job.sharer;
+    return {ShareKey(sharer.has_reserve, sharer.name, nullptr),
+            ShareKey(sharer.has_reserve, sharer.name, job.owner)};
   }
   void Leave(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const void* owner, std::optional<CompilePlan> plan, Done done);
@@ -193,8 +201,8 @@ class CompilePool {
   Mutex mutex_;
   std::condition_variable changed_;
   Queue queue_ ABSL_GUARDED_BY(mutex_);
-  // By principal; only principals that have something to compile.
-  std::map<std::pair<bool, std::string>, Share> shares_ ABSL_GUARDED_BY(mutex_);
+  // Only of those that have something to compile.
+  std::map<ShareKey, Share> shares_ ABSL_GUARDED_BY(mutex_);
   uint64_t served_ ABSL_GUARDED_BY(mutex_) = 0;
   int running_without_reserve_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Job*> running_ ABSL_GUARDED_BY(mutex_);

@@ -414,6 +414,16 @@ TEST_F(CompilePoolTest, WorkersAreSharedByTurns) {
   EXPECT_LT(many.done(), 15) << "each waits for about as many of the other's as it has itself";
 }
 
+TEST_F(CompilePoolTest, JobsOfOnePrincipalTakeTurnsToo) {
+  options_.workers = 1;
+  CallersCompiles many(pool(), "alice");
+  CallersCompiles few(pool(), "alice");
+  for (int i = 0; i < 60; ++i) many.Submit(absl::StrCat("slow ", 50 + i % 2, " ", i));
+  for (int i = 0; i < 3; ++i) few.Submit(absl::StrCat("slow 50 ", 100 + i));
+  ASSERT_TRUE(Eventually([&] { return few.done() == 3; }));
+  EXPECT_LT(many.done(), 15) << "a sweep's queue delays no job on another device";
+}
+
 TEST_F(CompilePoolTest, DoneActsForWhoeverSubmitted) {
   Sharer seen;
   std::promise<void> done;
