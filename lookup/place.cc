@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tuner/device_profile.h"
+#include "tuner/gpu_part.h"
 
 namespace tune::lookup {
 namespace {
@@ -51,7 +52,7 @@ std::vector<std::string> WordsOf(const std::string& name) {
 
 // The one recorded GPU that `asked` means. Words without the maker's may be a part of the name, as
 // "H200" of "NVIDIA H200"; with the maker's, the whole name must match. Null if no GPU matches, or
-// several do.
+// several do. The name of a card does not mean a part of one.
 const SeenDevices::value_type* MeantBy(const std::string& asked, const SeenDevices& seen) {
   using Words = std::vector<std::string>;
   const Words words = WordsOf(asked);
@@ -60,6 +61,7 @@ const SeenDevices::value_type* MeantBy(const std::string& asked, const SeenDevic
     for (const SeenDevices::value_type& one : seen) {
       const Words name = WordsOf(one.first);
       if (name.empty() || ProfileOfTarget(one.second.target).is_host || !is_meant(name)) continue;
+      if (IsPartOfGpu(one.first) && !IsPartOfGpu(asked)) continue;
       if (meant != nullptr) return nullptr;
       meant = &one;
     }

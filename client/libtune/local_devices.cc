@@ -20,12 +20,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tuner/device_profile.h"
+#include "tuner/gpu_part.h"
 
 namespace tune::library {
 namespace {
 
 constexpr unsigned kTextBytes = 96;  // of NVML's names and UUIDs
 constexpr int kFirstArchSpecific = 9;
+constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int kMultiprocessorCount = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
 struct Gpu {
@@ -50,6 +52,13 @@ std::string TargetOf(int major, int minor) {
   const char* suffix = major >= kFirstArchSpecific ? "a" : "";
   return major == 0 ? "" : absl::StrCat("sm_", major, minor, suffix);
 }
+
+// nvmlDeviceAttributes_t.
+struct SliceParts {
+  unsigned sm_count = 0;
+  unsigned unused[7] = {};  // engines and slices
+  unsigned long long memory_mib = 0;
+};
 
 // NVIDIA's management library, which tells of GPUs without making a CUDA context.
 class Nvml {
@@ -89,6 +98,17 @@ class Nvml {
     return is_known ? UuidOf(parent) : "";
   }
 
+  // The multiprocessors and the bytes of memory of a slice; 0: the library does not know them.
+  std::pair<int64_t, int64_t> PartsOf(const std::string& slice) const {
+    void* handle = nullptr;
+    SliceParts parts;
+    const bool is_known = get_by_uuid_ != nullptr && get_parts_ != nullptr &&
+                          get_by_uuid_(slice.c_str(), &handle) == 0 &&
+                          get_parts_(handle, &parts) == 0;
+    if (!is_known) return {0, 0};
+    return {parts.sm_count, static_cast<int64_t>(parts.memory_mib) * kMiB};
+  }
+
  private:
   bool Open() {
     void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -103,6 +123,7 @@ class Nvml {
     if (!is_open_) return false;
     Load(nvml, "nvmlDeviceGetHandleByUUID", get_by_uuid_);  // an older library has neither
     Load(nvml, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", get_parent_);
+    Load(nvml, "nvmlDeviceGetAttributes_v2", get_parts_);
     return true;
   }
   std::string UuidOf(void* handle) const {
@@ -121,11 +142,12 @@ class Nvml {
   int (*get_driver_)(char*, unsigned) = nullptr;
   int (*get_by_uuid_)(const char*, void**) = nullptr;
   int (*get_parent_)(void*, void**) = nullptr;
+  int (*get_parts_)(void*, SliceParts*) = nullptr;
 };
 
-// The GPU of "MIG-<uuid>", or of the older "MIG-GPU-<uuid>/<instance>/<instance>". One that cannot
-// be found is none of the others, unless all are alike.
-Gpu GpuOfSlice(const std::string& slice, const std::vector<Gpu>& all, const Nvml& nvml) {
+// The GPU of which "MIG-<uuid>", or the older "MIG-GPU-<uuid>/<instance>/<instance>", is a slice.
+// If it cannot be found, it is none of the others, unless all are alike.
+Gpu WholeOfSlice(const std::string& slice, const std::vector<Gpu>& all, const Nvml& nvml) {
   const std::string old = slice.substr(sizeof("MIG-") - 1, slice.find('/') - (sizeof("MIG-") - 1));
   const std::string parent = nvml.ParentOf(slice);
   for (const Gpu& gpu : all) {
@@ -133,6 +155,13 @@ Gpu GpuOfSlice(const std::string& slice, const std::vector<Gpu>& all, const Nvml
   }
   const bool alike = std::adjacent_find(all.begin(), all.end(), std::not_equal_to<>()) == all.end();
   return alike && !all.empty() ? all.front() : Gpu{.name = "MIG"};
+}
+
+Gpu GpuOfSlice(const std::string& slice, const std::vector<Gpu>& all, const Nvml& nvml) {
+  Gpu gpu = WholeOfSlice(slice, all, nvml);
+  const auto [sm_count, memory_bytes] = nvml.PartsOf(slice);
+  gpu.name = NameOfGpu(gpu.name, sm_count, memory_bytes);
+  return gpu;
 }
 
 // The GPUs that CUDA_VISIBLE_DEVICES leaves, in its order.
@@ -164,6 +193,7 @@ std::vector<Gpu> Visible(const std::vector<Gpu>& all, const Nvml& nvml) {
 struct Driver {
   int (*get_current)(int*) = nullptr;
   int (*get_attribute)(int*, int, int) = nullptr;
+  int (*get_memory)(size_t*, int) = nullptr;
 };
 const Driver& OpenDriver() {
   static const Driver kDriver = [] {
@@ -172,6 +202,7 @@ const Driver& OpenDriver() {
     if (library == nullptr) return driver;
     Load(library, "cuCtxGetDevice", driver.get_current);
     Load(library, "cuDeviceGetAttribute", driver.get_attribute);
+    Load(library, "cuDeviceTotalMem_v2", driver.get_memory);
     return driver;
   }();
   return kDriver;
@@ -192,6 +223,13 @@ int64_t SmCountOf(size_t gpu) {
   const bool is_known =
       get != nullptr && get(&count, kMultiprocessorCount, static_cast<int>(gpu)) == 0;
   return is_known ? count : 0;
+}
+
+int64_t MemoryBytesOf(size_t gpu) {
+  size_t bytes = 0;
+  const auto get = OpenDriver().get_memory;
+  const bool is_known = get != nullptr && get(&bytes, static_cast<int>(gpu)) == 0;
+  return is_known ? static_cast<int64_t>(bytes) : 0;
 }
 
 int64_t UsableProcessors() {
@@ -239,8 +277,10 @@ std::vector<LocalDevice> LocalDevices() {
   std::vector<LocalDevice> devices;
   const std::vector<Gpu>& gpus = Gpus();
   for (size_t i = 0; i < gpus.size(); ++i) {
-    devices.push_back({DeviceIdOf(static_cast<int>(i)), gpus[i].name, gpus[i].target,
-                       gpus[i].driver, SmCountOf(i)});
+    const int64_t sm_count = SmCountOf(i);
+    devices.push_back({DeviceIdOf(static_cast<int>(i)),
+                       NameOfGpu(gpus[i].name, sm_count, MemoryBytesOf(i)), gpus[i].target,
+                       gpus[i].driver, sm_count});
   }
   const std::optional<size_t> current = CurrentGpu();
   if (current.has_value() && *current < devices.size()) {

@@ -13,6 +13,7 @@
 #include "server/worker/convert.h"
 #include "server/worker/convert_counters.h"
 #include "server/worker/scratch.h"
+#include "tuner/gpu_part.h"
 
 namespace tune::server {
 namespace {
@@ -241,6 +242,7 @@ absl::Status DeviceSupervisor::Greet(const Cancelled& cancelled) {
   }
   absl::StatusOr<DeviceInfo> info = FromWire(answer.reply.hello().device());
   if (!info.ok()) return absl::FailedPreconditionError(info.status().message());
+  info->name = NameOfGpu(info->name, info->sm_count, info->memory_bytes);
   MutexLock lock(status_mutex_);
   // Another device behind the same id, or another driver, has other ceilings.
   if (info->name != status_.info.name || info->driver != status_.info.driver ||

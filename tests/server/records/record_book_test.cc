@@ -109,6 +109,20 @@ class RecordBookTest : public testing::Test {
   std::string hash_;
 };
 
+// Slices (MIG) and shares (MPS) of a card: see tuner/gpu_part.h.
+TEST_F(RecordBookTest, ARecordOfAPartDoesNotAnswerForTheWholeCard) {
+  gpus_.Tell(0, "--name H200 --sms 132 --memory 140");
+  ASSERT_TRUE(devices_->List(absl::Now() + absl::Seconds(60)).ok());
+  const std::unique_ptr<RecordBook> book = Open();
+  ASSERT_TRUE(book->Publish(Measured(1000, 64, "H200 (16 SMs, 16 GiB)")).ok());
+  const RecordQuery query = {.kernel_name = "mine", .dims = {{"n", 1000}}, .device = "cuda:0"};
+  EXPECT_EQ(book->Lookup(query)->match, lookup::Match::kOtherDevice);
+  ASSERT_TRUE(book->Publish(Measured(1000, 128, "H200")).ok());
+  const auto whole = book->Lookup(query);
+  EXPECT_EQ(whole->match, lookup::Match::kExact);
+  EXPECT_EQ(whole->record->key.device_name, "H200");
+}
+
 TEST_F(RecordBookTest, TheNextBookTakesTheIndexAndWhatIsNewer) {
   {
     const auto book = Open();

@@ -289,7 +289,6 @@ class ScriptedRunner : public Runner {
   ScriptedRunner(std::string canary, DeviceInfo info, bool busy, int room)
       : canary_(std::move(canary)), busy_(busy), room_(room), info_(std::move(info)) {
     if (room_ > 0) std::ofstream(absl::StrCat(g_state_dir, "/alive ", getpid()));
-    info_.sm_count = 4;
     info_.max_shared_bytes = 1 << 16;
     info_.clock = Clock::kHost;
   }
@@ -335,7 +334,7 @@ class ScriptedRunner : public Runner {
 
 // Arguments: compile|device [--state DIR] [--canary BEHAVIOUR] [--broken SENTENCE]
 // [--target TARGET] [--name NAME] [--driver VERSION] [--uuid UUID] [--busy once] [--room PROCESSES]
-// [--walls up], then those of a worker.
+// [--walls up] [--sms COUNT] [--memory GIB], then those of a worker.
 int Main(int argc, char** argv) {
   const bool compile = argc > 1 && std::string(argv[1]) == "compile";
   std::string canary = "ok", broken;
@@ -344,7 +343,7 @@ int Main(int argc, char** argv) {
       {"--state", &g_state_dir}, {"--canary", &canary}, {"--broken", &broken}, {"--name", &name},
       {"--target", &target},     {"--driver", &driver}, {"--uuid", &uuid}};
   bool busy = false, walls = false;
-  int room = 0;
+  int room = 0, sms = 4, memory = 0;
   std::vector<char*> rest = {argv[0]};
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
@@ -354,6 +353,10 @@ int Main(int argc, char** argv) {
       busy = true;
     } else if (flag == "--room") {
       room = atoi(argv[i + 1]);
+    } else if (flag == "--sms") {
+      sms = atoi(argv[i + 1]);
+    } else if (flag == "--memory") {
+      memory = atoi(argv[i + 1]);
     } else if (flag == "--walls") {
       walls = true;
     } else {
@@ -381,6 +384,8 @@ int Main(int argc, char** argv) {
                            info.target = target;
                            info.driver = driver;
                            info.uuid = uuid;
+                           info.sm_count = sms;
+                           info.memory_bytes = int64_t{memory} << 30;
                            return std::make_unique<ScriptedRunner>(canary, info, busy, room);
                          });
 }
