@@ -38,8 +38,8 @@ inline constexpr char kJsonHelp[] = "Print JSON";
 inline constexpr char kLimitHelp[] = "Maximum number to list";
 inline constexpr char kDtypeHelp[] = "Data type; by default the spec's first";
 inline constexpr char kDeviceHelp[] =
-    "Device id, such as cuda:0 or cpu; by default the first GPU, else the CPU; any: the first free "
-    "device of the default kind";
+    "Device id, such as cuda:0 or cpu; by default the first GPU, else the CPU. any: the first free "
+    "GPU of those like the default; a name, such as 'NVIDIA H200': the first free one of that name";
 inline constexpr char kWarmHelp[] = "Leave the cache warm between samples";
 inline constexpr char kFolderHelp[] = "Folder of the kernels in a revision";
 inline constexpr char kKernelsHelp[] = "Names of the kernels, separated by commas; by default all";

@@ -8,11 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/cancelled.h"
 #include "base/contained.h"
 #include "base/logged.h"
+#include "base/near_name.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "server/rpc/error_detail.h"
@@ -30,6 +32,8 @@ bool IsMeasuredBySweeps(const std::string& name) {
   return names.contains(name);
 }
 
+absl::string_view FamilyOf(const std::string& id) { return ProfileOfDevice(id).family; }
+
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 
 }  // namespace
@@ -42,6 +46,7 @@ Devices::Devices(Workers& workers, db::DeviceStore& store, ProbeTime when, Retry
 
 void Devices::StartProbe() const {
   if (thread_.joinable() || probed_ || stopping_) return;
+  for (const DeviceSupervisor* device : workers_.devices()) being_probed_.insert(device->id());
   thread_ = std::thread([this] {
     Probe();
     if (when_ == ProbeTime::kAtOnce) TryAgain();
@@ -60,11 +65,17 @@ void Devices::Stop() {
 }
 
 void Devices::Probe() const {
+  std::vector<std::thread> threads;
   for (DeviceSupervisor* supervisor : workers_.devices()) {
-    if (stopping_) break;
-    const absl::Status probed = Contained([&] { ProbeOne(*supervisor); });
-    if (!probed.ok()) spdlog::error("device {}: {}", supervisor->id(), Logged(probed));
+    threads.emplace_back([this, supervisor] {
+      const absl::Status probed = Contained([&] { ProbeOne(*supervisor); });
+      if (!probed.ok()) spdlog::error("device {}: {}", supervisor->id(), Logged(probed));
+      MutexLock lock(mutex_);
+      being_probed_.erase(supervisor->id());
+      changed_.notify_all();
+    });
   }
+  for (std::thread& thread : threads) thread.join();
   MutexLock lock(mutex_);
   probed_ = true;
   changed_.notify_all();
@@ -157,7 +168,7 @@ void Devices::TryWhatIsDue() const {
 
 absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, absl::Time deadline,
                                                        const Cancelled& cancelled) const {
-  RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
+  RETURN_IF_ERROR(AwaitProbe("", deadline, cancelled));
   workers_.FindNewDevices();
   std::vector<DeviceSupervisor*> supervisors = workers_.devices();
   if (!id.empty()) {
@@ -177,18 +188,27 @@ absl::StatusOr<std::vector<DeviceView>> Devices::Retry(const std::string& id, ab
   return views;
 }
 
-absl::Status Devices::AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const {
+absl::Status Devices::AwaitProbe(const std::string& id, absl::Time deadline,
+                                 const Cancelled& cancelled) const {
+  const std::vector<DeviceSupervisor*> devices = workers_.devices();
+  const bool is_one = std::any_of(devices.begin(), devices.end(),
+                                  [&](const auto* device) { return device->id() == id; });
   MutexLock lock(mutex_);
   StartProbe();
-  while (!probed_ && !stopping_ && SteadyNow() < deadline) {
+  const auto is_done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return probed_ || (is_one && !being_probed_.contains(id));
+  };
+  while (!is_done() && !stopping_ && SteadyNow() < deadline) {
     if (cancelled && cancelled()) {
       return absl::CancelledError("cancelled while devices were being probed");
     }
     changed_.wait_for(lock.native(), kCancelPollPeriod);
   }
-  if (probed_) return absl::OkStatus();
+  if (probed_ || (is_done() && !stopping_)) return absl::OkStatus();
   if (stopping_) return absl::UnavailableError("the daemon is stopping");
-  return absl::UnavailableError("the devices are still being probed; try again");
+  return absl::UnavailableError(
+      absl::StrCat("still being probed: ", absl::StrJoin(being_probed_, ", "),
+                   "; try again, or name the id of another device"));
 }
 
 DeviceView Devices::ViewOf(const DeviceSupervisor& supervisor) const {
@@ -231,28 +251,46 @@ void Devices::AddLanguages(DeviceView& view, const Cancelled& cancelled) const {
 
 absl::StatusOr<std::vector<DeviceView>> Devices::List(absl::Time deadline,
                                                       const Cancelled& cancelled) const {
-  RETURN_IF_ERROR(AwaitProbe(deadline, cancelled));
+  RETURN_IF_ERROR(AwaitProbe("", deadline, cancelled));
+  return Views();
+}
+
+std::vector<DeviceView> Devices::Views() const {
   std::vector<DeviceView> views;
   for (const DeviceSupervisor* device : workers_.devices()) views.push_back(ViewOf(*device));
   return views;
 }
 
-absl::StatusOr<DeviceView> Devices::Choose(const std::string& id, absl::Time deadline,
+absl::StatusOr<DeviceView> Devices::Choose(const std::string& device, absl::Time deadline,
                                            const Cancelled& cancelled) const {
-  ASSIGN_OR_RETURN(std::vector<DeviceView> views, List(deadline, cancelled));
-  for (DeviceView& view : views) {
-    // GPUs come first, and the CPU last.
-    if (id.empty() ? MayBeDefault(view.status) : view.status.id == DeviceIdOf(id))
-      return std::move(view);
+  RETURN_IF_ERROR(AwaitProbe(DeviceIdOf(device), deadline, cancelled));
+  std::vector<DeviceView> views = Views();
+  DeviceView* chosen = nullptr;
+  std::set<std::string> known;  // ids, then names
+  std::vector<std::string> ids;
+  for (DeviceView& view : views) {  // GPUs come first, and the CPU last
+    const DeviceStatus& status = view.status;
+    if (status.id == DeviceIdOf(device)) return std::move(view);
+    const bool is_named = !device.empty() && (absl::EqualsIgnoreCase(device, status.info.name) ||
+                                              FamilyOf(status.id) == DeviceIdOf(device));
+    const bool may_be = MayBeDefault(status) && (device.empty() || is_named);
+    if (chosen == nullptr ? may_be || is_named : may_be && !MayBeDefault(chosen->status)) {
+      chosen = &view;
+    }
+    ids.push_back(status.id);
+    if (!status.info.name.empty()) known.insert(status.info.name);
   }
-  const std::string known = absl::StrJoin(
-      views, ", ", [](std::string* out, const auto& view) { out->append(view.status.id); });
+  if (chosen != nullptr) return std::move(*chosen);
+  const std::string there_is = absl::StrCat(
+      absl::StrJoin(ids, ", "), known.empty() ? "" : "; by name ", absl::StrJoin(known, ", "));
+  known.insert(ids.begin(), ids.end());
   v1::ErrorDetail detail;
   detail.set_reason(v1::ERROR_REASON_NO_SUCH_DEVICE);
-  detail.set_device(id);
-  return WithDetail(
-      absl::NotFoundError(absl::StrCat("no device '", id, "' on this host; there is: ", known)),
-      detail);
+  detail.set_device(device);
+  return WithDetail(absl::NotFoundError(
+                        absl::StrCat("no device '", device, "' on this host; there is: ", there_is,
+                                     DidYouMean(device, {known.begin(), known.end()}))),
+                    detail);
 }
 
 std::shared_ptr<const std::vector<DeviceStatus>> Devices::Known() const {

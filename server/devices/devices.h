@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The devices of this host, and their states. Probing a device starts a worker, so it happens once,
-// in the background; the workers are stopped again until a job needs them. A device that cannot be
-// used is retried, less and less often.
+// in the background, for all at the same time; the workers are stopped again until a job needs
+// them. A device that cannot be used is retried, less and less often.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,7 +45,8 @@ struct RetryPauses {
   absl::Duration for_jobs = absl::Seconds(10);
 };
 
-// Thread-safe. Calls with a deadline wait for the probe: UNAVAILABLE if it is not done by then.
+// Thread-safe. Calls with a deadline wait for the probes, those for the id of one device for its
+// probe alone: UNAVAILABLE if it is not done by then.
 class Devices {
  public:
   // Both must outlive this.
@@ -53,9 +55,10 @@ class Devices {
 
   absl::StatusOr<std::vector<DeviceView>> List(absl::Time deadline,
                                                const Cancelled& cancelled = {}) const;
-  // The device of an id; for an empty id, the first GPU that is healthy or suspect, else the CPU.
-  // NOT_FOUND names the devices there are.
-  absl::StatusOr<DeviceView> Choose(const std::string& id, absl::Time deadline,
+  // The device of an id; of a name ("NVIDIA H200") or a kind ("cuda"), the first such device that
+  // is healthy or suspect, else the first; if empty, the first GPU that is healthy or suspect, else
+  // the CPU. NOT_FOUND names the devices there are.
+  absl::StatusOr<DeviceView> Choose(const std::string& device, absl::Time deadline,
                                     const Cancelled& cancelled = {}) const;
   // Adds the compilers for the device, whose programs may have to be started.
   void AddLanguages(DeviceView& view, const Cancelled& cancelled = {}) const;
@@ -103,8 +106,11 @@ class Devices {
   // Plans the next try after one, or none.
   void Plan(const DeviceSupervisor& supervisor, bool usable, absl::Duration pause) const;
   DeviceView ViewOf(const DeviceSupervisor& supervisor) const;
-  // UNAVAILABLE after Stop; CANCELLED if `cancelled` says so.
-  absl::Status AwaitProbe(absl::Time deadline, const Cancelled& cancelled) const;
+  // Waits for the probe of a device; for text that is no device's id, for those of all. UNAVAILABLE
+  // after Stop; CANCELLED if `cancelled` says so.
+  absl::Status AwaitProbe(const std::string& id, absl::Time deadline,
+                          const Cancelled& cancelled) const;
+  std::vector<DeviceView> Views() const;
 
   Workers& workers_;
   db::DeviceStore& store_;
@@ -116,6 +122,7 @@ class Devices {
   mutable std::condition_variable changed_;
   // Mutable because asking for a device may be what starts the probe.
   mutable bool probed_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::set<std::string> being_probed_ ABSL_GUARDED_BY(mutex_);  // ids
   // By device id; compilers as in its view.
   mutable std::map<std::string, std::string> compilers_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<std::string, NextTry> next_tries_ ABSL_GUARDED_BY(mutex_);

@@ -10,17 +10,11 @@
 #include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
 #include "server/rpc/error_detail.h"
+#include "tuner/spelling.h"
 #include "tuner/value.h"
 
 namespace tune::server {
 namespace {
-
-constexpr char kAnyDevice[] = "any";
-
-// Compares devices as keys do.
-bool IsSameKind(const DeviceInfo& a, const DeviceInfo& b) {
-  return a.name == b.name && a.target == b.target && a.driver == b.driver;
-}
 
 absl::Status ProblemInvalid(const absl::Status& status, const Kernel& kernel) {
   v1::ErrorDetail detail;
@@ -40,6 +34,10 @@ std::optional<Value> Like(const Value& kind, const Value& value) {
 }
 
 }  // namespace
+
+bool AreAlike(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.name == b.name && a.target == b.target && a.driver == b.driver;
+}
 
 absl::StatusOr<DeviceView> NamedDevice(const std::string& device, const Devices& devices,
                                        absl::Time deadline, const Cancelled& cancelled) {
@@ -62,10 +60,10 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devic
   }
   choice.traits = TraitsOf(status.info);
   choice.ids = {status.id};
-  if (device != kAnyDevice) return choice;
+  if (device != kAnyDevice && (device.empty() || DeviceIdOf(device) == status.id)) return choice;
   ASSIGN_OR_RETURN(const std::vector<DeviceView> views, devices.List(deadline, cancelled));
   for (const DeviceView& view : views) {
-    const bool usable = !IsOutOfUse(view.status) && IsSameKind(view.status.info, status.info);
+    const bool usable = !IsOutOfUse(view.status) && AreAlike(view.status.info, status.info);
     if (usable && view.status.id != status.id) choice.ids.push_back(view.status.id);
   }
   return choice;

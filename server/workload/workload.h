@@ -22,22 +22,31 @@ namespace tune::server {
 
 using Dims = std::map<std::string, int64_t>;
 
+// The `device` of a request for the first free one of those like the default.
+inline constexpr char kAnyDevice[] = "any";
+
+// Whether keys take two devices for one.
+bool AreAlike(const DeviceInfo& a, const DeviceInfo& b);
+
 // The device that a request is for.
 struct DeviceChoice {
   DeviceView view;  // the preferred one
-  // Ids that the work may run on, the preferred first: several if the request says "any".
+  // Ids that the work may run on, the preferred first: several if the request says "any", a name or
+  // a kind.
   std::vector<std::string> ids;
   TargetTraits traits;
 };
 
-// The device that a request's `device` names, whether or not it can be used: an id; empty or "any":
-// the default, the first GPU that can be used, else the CPU. Waits until the devices are known.
-// NOT_FOUND names the devices there are.
+// The device that a request's `device` names, whether or not it can be used: an id, a name or a
+// kind
+// ("cuda"); empty or "any": the default, the first GPU that can be used, else the CPU. Waits until
+// the devices are known. NOT_FOUND names the devices there are.
 absl::StatusOr<DeviceView> NamedDevice(const std::string& device, const Devices& devices,
                                        absl::Time deadline, const Cancelled& cancelled = {});
 
 // Chooses a device to work on. For "any", the choice has all devices like the default (name, target
-// and driver), whichever is free first. Errors as NamedDevice; FAILED_PRECONDITION: it cannot be
+// and driver), for a name or a kind those like the first that has it, whichever is free
+// first. Errors as NamedDevice; FAILED_PRECONDITION: it cannot be
 // used, and why.
 absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& device, const Devices& devices,
                                           absl::Time deadline, const Cancelled& cancelled = {});

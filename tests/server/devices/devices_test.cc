@@ -66,6 +66,24 @@ TEST_F(DevicesTest, EveryLanguageThatIsCompiledForADeviceIsNamed) {
   EXPECT_EQ(View("cuda:0").compilers, "scripted 1, scripted PTX 1");
 }
 
+TEST(ManyDevicesTest, ADeviceThatHangsDelaysNoOther) {
+  ScriptedGpus gpus(3);
+  for (const int hanging : {0, 1}) gpus.Tell(hanging, "--canary hang");
+  const std::unique_ptr<Workers> workers = gpus.StartWorkers();
+  const std::unique_ptr<db::Store> store = db::Store::Open(gpus.Path("tune.db")).value();
+  const Devices devices(*workers, *store, ProbeTime::kWhenAsked);
+  const absl::Time start = absl::Now();
+  const auto view_of = [&](const char* id) {
+    return devices.Choose(id, start + absl::Seconds(60));
+  };
+  EXPECT_EQ(view_of("cuda:2")->status.state, DeviceState::kHealthy);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << "a canary has 10 s, and is tried twice";
+  EXPECT_TRUE(absl::IsUnavailable(devices.Choose("", start).status()));
+  EXPECT_NE(view_of("cuda:0")->status.state, DeviceState::kHealthy);
+  EXPECT_NE(view_of("cuda:1")->status.state, DeviceState::kHealthy);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30)) << "both were tried at the same time";
+}
+
 // A sweep that an earlier daemon left takes its turn while devices are still being probed.
 TEST_F(DevicesTest, AProbeLeavesAJobsWorkerAlone) {
   const auto turn = devices_->turns().Take("cuda:0", "a test", {});

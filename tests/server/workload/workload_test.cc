@@ -8,7 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/steady_time.h"
 #include "db/store.h"
 #include "server/rpc/error_detail.h"
 #include "tests/server/scripted_gpus.h"
@@ -128,6 +130,38 @@ TEST_F(WorkloadTest, AnyIsEveryDeviceThatKeysDoNotTellApart) {
   gpus_.Tell(0, "--canary unusable");
   gpus_.Tell(1, "");
   EXPECT_THAT(Resolve()->device.ids, ElementsAre("cuda:1")) << "the default is one that works";
+}
+
+TEST_F(WorkloadTest, ANameOrAKindIsEveryUsableDeviceThatHasIt) {
+  for (const char* device : {"Scripted Device", "cuda"}) {
+    device_ = device;
+    gpus_.Tell(0, "");
+    gpus_.Tell(1, "");
+    EXPECT_THAT(Resolve()->device.ids, ElementsAre("cuda:0", "cuda:1")) << device;
+    gpus_.Tell(0, "--canary unusable");
+    EXPECT_THAT(Resolve()->device.ids, ElementsAre("cuda:1")) << device;
+    gpus_.Tell(1, "--canary unusable");
+    EXPECT_TRUE(absl::IsFailedPrecondition(Resolve().status())) << device;
+  }
+  device_ = "scripted devise";
+  const absl::Status status = Resolve().status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cuda:0, cuda:1, cpu; by name "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("did you mean 'scripted device'?"));
+}
+
+TEST_F(WorkloadTest, APartOfAGpuIsAnotherDevice) {
+  device_ = "any";
+  gpus_.Tell(0, "--name H200 --sms 132 --memory 140");
+  for (const char* part : {"--sms 66 --memory 140", "--sms 16 --memory 16"}) {
+    gpus_.Tell(1, absl::StrCat("--name H200 ", part));
+    const absl::StatusOr<Workload> workload = Resolve();
+    ASSERT_TRUE(workload.ok()) << workload.status();
+    EXPECT_THAT(workload->device.ids, ElementsAre("cuda:0")) << part;
+    EXPECT_EQ(workload->device.view.status.info.name, "H200");
+  }
+  EXPECT_EQ(devices_->List(SteadyNow() + absl::Seconds(60))->at(1).status.info.name,
+            "H200 (16 SMs, 16 GiB)");
 }
 
 TEST_F(WorkloadTest, AnyNamesTheDefaultWhereNothingIsToRun) {
