@@ -42,6 +42,12 @@ class JobWork {
   // Called on a thread of the scheduler's, which has the turn on the context's device. Stores what
   // it measures on the way, and never discards what was acknowledged.
   virtual End Run(JobContext& context) = 0;
+  // Whether further devices of the job may help while it runs on one. Must not call the scheduler.
+  virtual bool wants_help() const { return false; }
+  // Helps Run on a further device, whose turn the calling thread has, until the context says stop
+  // or there is nothing left to help with. An error: the device cannot help in this turn of the
+  // job.
+  virtual absl::Status Help(JobContext& /*context*/) { return absl::OkStatus(); }
   // Makes the job's row durable. The last call has the row of the end.
   virtual absl::Status Store(db::JobStore& jobs, const db::JobRow& row) {
     return jobs.UpdateJob(row);
@@ -138,16 +144,27 @@ using QuietCompilers = std::function<absl::StatusOr<CompilePause>(const std::str
 // The interface of a job for its work. The calls are for the work's threads.
 class JobContext {
  public:
-  JobContext(Job& job, std::string device_id, const QuietCompilers& quiet)
-      : job_(job), device_id_(std::move(device_id)), quiet_(quiet) {}
+  JobContext(Job& job, std::string device_id, const QuietCompilers& quiet,
+             std::string came_from = "")
+      : JobContext(job, std::move(device_id), quiet, job.control.stop, std::move(came_from)) {}
+  // For work that `stop` alone ends, such as help.
+  JobContext(Job& job, std::string device_id, const QuietCompilers& quiet,
+             const std::atomic<bool>& stop, std::string came_from = "")
+      : job_(job),
+        device_id_(std::move(device_id)),
+        came_from_(std::move(came_from)),
+        stop_(stop),
+        quiet_(quiet) {}
 
   int64_t job_id() const { return job_.id(); }
   const std::string& device_id() const { return device_id_; }
-  const std::atomic<bool>& stop() const { return job_.control.stop; }
+  // Another device, on which the job ran before it was interrupted; empty: there is none.
+  const std::string& came_from() const { return came_from_; }
+  const std::atomic<bool>& stop() const { return stop_; }
   bool cancelled_for_good() const { return job_.control.cancelled; }
   // Returns true once the work is to end. May outlive the context, not the job.
   Cancelled cancelled() const {
-    return [stop = &job_.control.stop] { return stop->load(); };
+    return [stop = &stop_] { return stop->load(); };
   }
   // Sets the message for people: what the job does now. Empty: nothing special.
   void Say(const std::string& message) {
@@ -160,6 +177,8 @@ class JobContext {
  private:
   Job& job_;
   const std::string device_id_;
+  const std::string came_from_;
+  const std::atomic<bool>& stop_;
   const QuietCompilers& quiet_;
 };
 

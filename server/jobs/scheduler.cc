@@ -22,6 +22,7 @@ namespace {
 constexpr std::chrono::seconds kStoreAgain(1);
 constexpr absl::Duration kStorePause = absl::Seconds(5);
 constexpr std::chrono::milliseconds kLookAtTurns(250);
+constexpr absl::Duration kClocksDiffer = absl::Milliseconds(10);
 
 db::JobState StateOf(const absl::Status& status) {
   if (status.ok()) return db::JobState::kDone;
@@ -62,12 +63,15 @@ class Scheduler::RunWatch {
       : thread_([this, &scheduler, &job, until = SteadyNow() + limit] {
           while (!IsOverWithin(job.control.overdue ? kLookAtTurns
                                                    : std::min(kLookAtTurns, LeftUntil(until)))) {
-            if (SteadyNow() >= until || scheduler.HasStoredAll(job.owner())) {
+            // Devices that help use up the owner's time as well.
+            if (SteadyNow() >= until || scheduler.HasStoredAll(job.owner()) ||
+                scheduler.DeviceTimeLeft(job.owner()) <= absl::ZeroDuration()) {
               job.control.overdue = true;
               job.control.stop = true;
             }
             MutexLock lock(scheduler.mutex_);
             scheduler.MakeRoom();
+            if (job.work().wants_help()) scheduler.changed_.notify_all();
           }
         }) {}
   ~RunWatch() {
@@ -177,16 +181,20 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
       choice.next->running = true;
       job = choice.next->job;
       device.running = job->id();
+      device.helps = choice.helps;
+      device.leave = false;
       TellWaiting();
     }
     // An exception is the end of its job and of nothing else.
-    const absl::Status contained = Contained([&] { RunOne(job, device_id); });
-    if (!contained.ok()) {
+    const absl::Status contained =
+        Contained([&] { device.helps ? Help(job, device_id, device) : RunOne(job, device_id); });
+    if (!contained.ok() && !device.helps) {
       spdlog::error("job {}: {}", job->id(), contained.ToString());
       Contained([&] { Finish(job, {.status = contained}); }).IgnoreError();
     }
     MutexLock lock(mutex_);
     device.running = 0;
+    device.helps = false;
     device.charged = absl::InfiniteFuture();
     MakeRoom();
     TellWaiting();
@@ -207,6 +215,8 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
       });
   JobWork::End end{.status = turn.status(), .interrupted = true};
   if (turn.ok() && !job->control.cancelled) {
+    const db::JobRow before = job->view().row;
+    const bool moves = before.started_unix_ms != 0 && before.device_id != device_id;
     // Jobs that were queued with it may have used up a quota since.
     const absl::Status allowed = CheckQuotas(job->owner());
     const absl::Status begun = allowed.ok() ? Begin(*job, device_id) : allowed;
@@ -214,7 +224,8 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
     if (allowed.ok() && IsWorthAnotherTry(begun)) {
       return PutBack(job, {.pause = kStorePause, .message = NotStored("it starts", begun)});
     }
-    end = begun.ok() ? RunWork(*job, device_id) : JobWork::End{.status = begun};
+    end = begun.ok() ? RunWork(*job, device_id, moves ? before.device_id : "")
+                     : JobWork::End{.status = begun};
   }
   if (end.interrupted && job->control.cancelled) end.status = absl::CancelledError("cancelled");
   end.status = TrueStatus(*job, end.status);
@@ -265,9 +276,11 @@ absl::Status Scheduler::Begin(Job& job, const std::string& device_id) {
   return absl::OkStatus();
 }
 
-JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id) {
+JobWork::End Scheduler::RunWork(Job& job, const std::string& device_id,
+                                const std::string& came_from) {
   if (care_.before) care_.before(device_id);
-  JobWork::End end = RunCharged(job, device_id);
+  JobContext context(job, device_id, care_.quiet, came_from);
+  JobWork::End end = RunCharged(job, context);
   if (care_.after) care_.after(device_id);
   return end;
 }
@@ -278,21 +291,16 @@ absl::Duration Scheduler::TimeFor(const Job& job) const {
   return std::min(most, options_.job_time_max_of(job.owner()));
 }
 
-JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
+JobWork::End Scheduler::RunCharged(Job& job, JobContext& context) {
+  const std::string& device_id = context.device_id();
   const absl::Time begin = SteadyNow();
   const absl::Duration left = DeviceTimeLeft(job.owner());
   const absl::Duration limit = std::min(TimeFor(job), left);
   job.control.got_on = false;
-  {
-    MutexLock lock(mutex_);
-    Device& device = devices_.at(device_id);
-    device.charged = begin;
-    device.had_before = shares_.Had(device_id, job.owner());
-  }
+  StartCharging(job, device_id, begin);
   JobWork::End end;
   {
     const RunWatch watch(*this, job, limit);
-    JobContext context(job, device_id, care_.quiet);
     const absl::Status contained = Contained([&] { end = job.work().Run(context); });
     if (!contained.ok()) {
       spdlog::error("job {}: {}", job.id(), contained.ToString());
@@ -301,13 +309,26 @@ JobWork::End Scheduler::RunCharged(Job& job, const std::string& device_id) {
   }
   absl::Time over = SteadyNow();
   // Clocks differ by a little: what was stopped for its quota has used it up.
-  if (job.control.overdue && left == limit) over = std::max(over, begin + left);
+  const absl::Duration unused = std::max(begin + left - over, absl::ZeroDuration());
+  if (job.control.overdue && left == limit && unused < kClocksDiffer) over += unused;
+  StopCharging(job, device_id, begin, over);
+  return end;
+}
+
+void Scheduler::StartCharging(const Job& job, const std::string& device_id, absl::Time begin) {
+  MutexLock lock(mutex_);
+  Device& device = devices_.at(device_id);
+  device.charged = begin;
+  device.had_before = shares_.Had(device_id, job.owner());
+}
+
+void Scheduler::StopCharging(const Job& job, const std::string& device_id, absl::Time begin,
+                             absl::Time over) {
   if (options_.had_device) options_.had_device(job.owner(), device_id, over - begin);
   MutexLock lock(mutex_);
   Device& device = devices_.at(device_id);
   Charge(device, device_id, over);
   device.charged = absl::InfiniteFuture();
-  return end;
 }
 
 // Stopped in order: no death of the daemon.
@@ -346,7 +367,9 @@ void Scheduler::WaitAgain(Job& job, absl::Duration pause) {
   job.control.stop = stopping_;
   const auto it = live_.find(job.id());
   if (it == live_.end()) return;
+  EndHelp(job.id());
   it->second.running = false;
+  it->second.cannot_help.clear();
   it->second.waits_since = SteadyNow();
   it->second.not_before = SteadyNow() + pause;
   TellWaiting();
@@ -461,6 +484,7 @@ void Scheduler::Forget(Job& job, const db::JobRow& row, const absl::Status& stat
     if (auto it = live_.find(row.id); it != live_.end()) {
       Charge(SteadyNow());
       LeaveShares(job);
+      EndHelp(row.id);
       kept = std::move(it->second.job);
       live_.erase(it);
     }
@@ -517,7 +541,10 @@ void Scheduler::BeginStop() {
   MutexLock lock(mutex_);
   stopping_ = true;
   changed_.notify_all();
-  for (auto& [id, entry] : live_) entry.job->control.stop = true;
+  for (auto& [id, entry] : live_) {
+    entry.job->control.stop = true;
+    EndHelp(id);
+  }
 }
 
 void Scheduler::Stop() {

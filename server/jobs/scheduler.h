@@ -6,6 +6,10 @@
 // that waits, and any job that has had the device for a turn to a job of another principal whose
 // virtual time is less. Jobs that cannot go on later are bounded by job_time_max_of instead.
 //
+// A job may also have help (JobWork::wants_help): those of its other devices that no job waits for.
+// A device that helps has its turn, is charged to the job's owner and yields as a job does, but by
+// itself: the job goes on without it.
+//
 // A job that ends is over once its end is stored. While the disk cannot take that, it waits for the
 // disk on a thread of its own and the device goes to the next job.
 #pragma once
@@ -163,9 +167,12 @@ class Scheduler {
     bool running = false;
     absl::Time waits_since;
     absl::Time not_before = absl::InfinitePast();  // it pauses until then
+    std::set<std::string> cannot_help;             // devices, until it waits again
   };
   struct Device {
-    int64_t running = 0;  // the job that has it
+    int64_t running = 0;              // the job that has it
+    bool helps = false;               // that job, which runs on another device
+    std::atomic<bool> leave = false;  // it is to end its help
     // Until when its time was added to its owner's; infinite: its work does not run.
     absl::Time charged = absl::InfiniteFuture();
     absl::Duration had_before;  // its owner's virtual time when its work began to run
@@ -182,6 +189,7 @@ class Scheduler {
   void Loop(const std::string& device_id, Device& device);
   struct Choice {
     Entry* next = nullptr;  // null if no job can run now
+    bool helps = false;     // the job runs on another device already
     // The time to choose again although changed_ is not notified: a pause ends, or the device that
     // a job waits for may be usable by then.
     absl::Time look_again = absl::InfiniteFuture();
@@ -189,6 +197,9 @@ class Scheduler {
   // Chooses the device's next job. Each job is asked once whether it can run, so that a device
   // which becomes usable during the choice is never taken for one that nobody waits for.
   Choice NextFor(const std::string& device_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Is there anything that the device can help the job with?
+  bool CanHelp(const Entry& entry, const std::string& device_id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool IsFor(const Job& job, const std::string& device_id);
   bool MayRunOn(const Job& job, const std::string& device_id) const;
   // Why it can run on none of its devices for now; empty: it can. Of the first of them.
@@ -203,9 +214,18 @@ class Scheduler {
   void RunOne(const std::shared_ptr<Job>& job, const std::string& device_id);
   // Stores that the job runs; a job of which that is not stored stays queued.
   absl::Status Begin(Job& job, const std::string& device_id);
-  JobWork::End RunWork(Job& job, const std::string& device_id);
+  // `came_from`: see JobContext.
+  JobWork::End RunWork(Job& job, const std::string& device_id, const std::string& came_from);
   // Runs the work with its device charged to its owner, until it ends.
-  JobWork::End RunCharged(Job& job, const std::string& device_id);
+  JobWork::End RunCharged(Job& job, JobContext& context);
+  // Has the device help a job that runs on another one.
+  void Help(const std::shared_ptr<Job>& job, const std::string& device_id, Device& device);
+  // Charges the device from now until StopCharging, which is called `over`.
+  void StartCharging(const Job& job, const std::string& device_id, absl::Time begin);
+  void StopCharging(const Job& job, const std::string& device_id, absl::Time begin,
+                    absl::Time over);
+  // Ends the help that a job has.
+  void EndHelp(int64_t job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The time for which the work may have the device now.
   absl::Duration TimeFor(const Job& job) const;
   // Takes account of jobs that an earlier daemon ran.
@@ -249,9 +269,12 @@ class Scheduler {
   // long.
   std::vector<const Entry*> Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFree(const std::string& device_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The job that has the device, if it is to yield it to one that waits; else null.
-  Job* WhoYields(const std::string& device_id, const Job& waiting) const
+  // Has what holds the device yield it to a job that waits, if it is to.
+  bool Yields(const std::string& device_id, const Job& waiting)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `job` has the device.
+  bool IsToYield(const std::string& device_id, const Device& device, const Job& job,
+                 const Job& waiting) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   db::JobStore& store_;

@@ -156,16 +156,18 @@ void Scheduler::Charge(Device& device, const std::string& device_id, absl::Time 
   device.charged = now;
 }
 
+// Jobs that wait come before help for one that runs.
 Scheduler::Choice Scheduler::NextFor(const std::string& device_id) {
   const absl::Time now = SteadyNow();
   const auto rank = [&](const Entry& entry) {
-    return std::tuple(entry.job->priority(), shares_.Had(device_id, entry.job->owner()),
-                      entry.number);
+    return std::tuple(entry.job->priority(), entry.running,
+                      shares_.Had(device_id, entry.job->owner()), entry.number);
   };
   Choice choice;
   if (draining_) return choice;
   for (auto& [id, entry] : live_) {
-    if (entry.running || !IsFor(*entry.job, device_id)) continue;
+    if (!IsFor(*entry.job, device_id)) continue;
+    if (entry.running && !CanHelp(entry, device_id)) continue;
     if (now < entry.not_before) {
       choice.look_again = std::min(choice.look_again, entry.not_before);
     } else if (!WhyNotOn(*entry.job, device_id).empty()) {
@@ -174,6 +176,7 @@ Scheduler::Choice Scheduler::NextFor(const std::string& device_id) {
       choice.next = &entry;
     }
   }
+  choice.helps = choice.next != nullptr && choice.next->running;
   return choice;
 }
 
@@ -200,25 +203,36 @@ std::vector<const Scheduler::Entry*> Scheduler::Waiting() const {
 }
 
 bool Scheduler::IsFree(const std::string& device_id) const {
-  const auto running = live_.find(devices_.at(device_id).running);
-  if (running == live_.end() || !running->second.running) return true;
+  const Device& device = devices_.at(device_id);
+  const auto running = live_.find(device.running);
+  if (running == live_.end() || !running->second.running || device.leave) return true;
   return running->second.job->control.yields;
 }
 
-Job* Scheduler::WhoYields(const std::string& device_id, const Job& waiting) const {
-  const Device& device = devices_.at(device_id);
+bool Scheduler::Yields(const std::string& device_id, const Job& waiting) {
+  Device& device = devices_.at(device_id);
   const auto running = live_.find(device.running);
-  if (running == live_.end() || !running->second.running) return nullptr;
+  if (running == live_.end() || !running->second.running) return false;
   Job& job = *running->second.job;
-  if (!job.work().resumable()) return nullptr;
-  if (waiting.priority() < job.priority()) return &job;
-  if (waiting.priority() > job.priority() || waiting.owner() == job.owner()) return nullptr;
-  if (device.charged == absl::InfiniteFuture()) return nullptr;  // its turn has not begun
+  if (!IsToYield(device_id, device, job, waiting)) return false;
+  if (device.helps) {
+    device.leave = true;
+  } else {
+    job.control.yields = true;
+    job.control.stop = true;
+  }
+  return true;
+}
+
+bool Scheduler::IsToYield(const std::string& device_id, const Device& device, const Job& job,
+                          const Job& waiting) const {
+  if (!job.work().resumable()) return false;
+  if (waiting.priority() < job.priority()) return true;
+  if (waiting.priority() > job.priority() || waiting.owner() == job.owner()) return false;
+  if (device.charged == absl::InfiniteFuture()) return false;  // its turn has not begun
   const absl::Duration turn = shares_.Had(device_id, job.owner()) - device.had_before;
-  const bool is_over =
-      turn >= options_.turn * (job.control.got_on ? 1 : kTurnsWithoutResult) &&
-      shares_.Had(device_id, job.owner()) > shares_.Had(device_id, waiting.owner());
-  return is_over ? &job : nullptr;
+  return turn >= options_.turn * (job.control.got_on ? 1 : kTurnsWithoutResult) &&
+         shares_.Had(device_id, job.owner()) > shares_.Had(device_id, waiting.owner());
 }
 
 void Scheduler::MakeRoom() {
@@ -236,10 +250,7 @@ void Scheduler::MakeRoom() {
     }
     for (const std::string& id : devices) {
       const bool may = !promised.contains(id) && MayRunOn(*entry->job, id);
-      Job* other = may ? WhoYields(id, *entry->job) : nullptr;
-      if (other == nullptr) continue;
-      other->control.yields = true;
-      other->control.stop = true;
+      if (!may || !Yields(id, *entry->job)) continue;
       promised.insert(id);
       break;
     }

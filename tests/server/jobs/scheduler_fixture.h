@@ -111,6 +111,17 @@ class HeldWork : public JobWork {
     why_not_on_ = std::move(why);
   }
   bool resumable() const override { return resumable_; }
+  // Other devices help it until it ends or they are to leave.
+  void WantHelp() { wants_help_ = true; }
+  bool wants_help() const override { return wants_help_; }
+  absl::Status Help(JobContext& context) override {
+    journal_.Write(absl::StrCat(name_, " has help of ", context.device_id()));
+    std::unique_lock lock(mutex_);
+    while (!free_ && !context.stop()) changed_.wait_for(lock, std::chrono::milliseconds(5));
+    journal_.Write(absl::StrCat(name_, " has no help of ", context.device_id()));
+    return help_error_;
+  }
+  void FailHelp(const absl::Status& error) { help_error_ = error; }
 
  private:
   const std::string name_;
@@ -118,6 +129,8 @@ class HeldWork : public JobWork {
   db::Store& store_;
   const bool resumable_;
   bool runs_again_ = true;
+  std::atomic<bool> wants_help_ = false;
+  absl::Status help_error_;
   std::mutex mutex_;
   std::condition_variable changed_;
   absl::Duration time_max_ = absl::InfiniteDuration();

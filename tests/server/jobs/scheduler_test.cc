@@ -52,6 +52,28 @@ TEST_F(SchedulerTest, AJobForAnyOfSeveralDevicesTakesTheFirstThatIsFree) {
   EXPECT_EQ(job->view().row.device_id, "cuda:1");
 }
 
+TEST_F(SchedulerTest, AJobThatGoesOnOnAnotherDeviceKnowsWhereItWas) {
+  const auto neighbour = Make("neighbour");
+  Submit(neighbour, {"cuda:1"});
+  ASSERT_TRUE(journal_.Await("neighbour on cuda:1"));
+  const auto moves = Make("moves", true);
+  moves->Do([this](JobContext& context) -> JobWork::End {
+    if (!context.came_from().empty()) {
+      journal_.Write("it came from " + context.came_from());
+      return {};
+    }
+    while (!context.stop()) absl::SleepFor(absl::Milliseconds(5));
+    return {.interrupted = true};
+  });
+  Submit(moves, {"cuda:0", "cuda:1"}, db::JobPriority::kBackground);
+  ASSERT_TRUE(journal_.Await("moves on cuda:0"));
+  const auto holder = Make("holder");
+  Submit(holder);
+  ASSERT_TRUE(journal_.Await("holder on cuda:0"));
+  neighbour->LetGo();
+  EXPECT_TRUE(journal_.Await("it came from cuda:0"));
+}
+
 TEST_F(SchedulerTest, AnOwnersJobsHaveADeviceForAsLongAsTheyMay) {
   const auto some = [](const std::string& owner) {
     return owner == "me" ? absl::Milliseconds(300) : absl::InfiniteDuration();
