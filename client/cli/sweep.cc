@@ -29,6 +29,7 @@ namespace {
 
 struct SweepFlags {
   ProblemFlags problem;
+  std::string devices;
   std::string strategy;
   std::string budget;
   uint32_t stop_no_improvement = 0;
@@ -55,6 +56,7 @@ absl::Status CheckFlags(const Session& session, const SweepFlags& flags) {
                                                   {!session.dims.empty(), "dims"},
                                                   {!flags.problem.dtype.empty(), "--dtype"},
                                                   {!flags.problem.device.empty(), "--device"},
+                                                  {!flags.devices.empty(), "--devices"},
                                                   {flags.problem.warm, "--warm"},
                                                   {flags.fresh, "--fresh"},
                                                   {flags.detach, "--detach"}};
@@ -134,6 +136,7 @@ absl::StatusOr<v1::SubmitSweepRequest> MakeRequest(const SweepFlags& flags,
   v1::SubmitSweepRequest request;
   RETURN_IF_ERROR(SetKernel(kernel, request).status());
   RETURN_IF_ERROR(SetMeasured(session, flags.problem, request));
+  if (!flags.devices.empty()) request.set_device(flags.devices);
   ASSIGN_OR_RETURN(*request.mutable_budget(), ParseBudget(flags.budget));
   if (flags.background) request.set_priority(v1::JOB_PRIORITY_BACKGROUND);
   request.set_strategy(flags.strategy);
@@ -283,16 +286,22 @@ Command SweepCommand(Session& session) {
   return {
       .name = "sweep",
       .help = "Tune a kernel: compile, check and time its configs, record the best",
-      .examples = {"tunectl sweep attention --seq 4096",
-                   "tunectl sweep softmax --rows 8192 --cols 4096 --dtype bf16 --budget 30s",
-                   "tunectl sweep attention --help              the dims of one kernel",
-                   "tunectl sweep my/kernel.textproto           a kernel of your own",
-                   "tunectl sweep --replay recording.json --budget 100   without a device"},
+      .examples =
+          {"tunectl sweep attention --seq 4096",
+           "tunectl sweep softmax --rows 8192 --cols 4096 --dtype bf16 --budget 30s",
+           "tunectl sweep attention --seq 4096 --devices all    on every GPU like the first",
+           "tunectl sweep attention --help              the dims of one kernel",
+           "tunectl sweep my/kernel.textproto           a kernel of your own",
+           "tunectl sweep --replay recording.json --budget 100   without a device"},
       .kernel = &flags->problem.kernel,
       .dims = true,
       .json = "Print the finished sweep as JSON",
       .flags = Joined(
-          {Flag("--strategy", &flags->strategy, "Search strategy, as in 'tunectl strategy list'"),
+          {Flag("--devices", &flags->devices,
+                "Spread the trials over equal devices that are free: all (those like the first "
+                "GPU), or ids, such as cuda:0,cuda:1; the best are measured again on one")
+               .NotWith("--device"),
+           Flag("--strategy", &flags->strategy, "Search strategy, as in 'tunectl strategy list'"),
            Flag("--budget", &flags->budget,
                 "Trials (100) or time (30s, 5min); time includes the reference, not the wait for "
                 "the device, and limits each compile and each run"),

@@ -55,10 +55,12 @@ absl::StatusOr<std::unique_ptr<SweepEvaluator>> SweepEvaluator::Create(
   } else {
     RETURN_IF_ERROR(self.PrepareDevice());
   }
-  TrialExecutor& outermost =
-      self.alternating_ ? static_cast<TrialExecutor&>(*self.alternating_) : *self.remembering_;
-  self.pipeline_.emplace(outermost, std::move(prepare), self.run_cancelled_);
+  self.pipeline_.emplace(self.outermost(), std::move(prepare), self.run_cancelled_);
   return evaluator;
+}
+
+TrialExecutor& SweepEvaluator::outermost() {
+  return alternating_ ? static_cast<TrialExecutor&>(*alternating_) : *remembering_;
 }
 
 SweepEvaluator::~SweepEvaluator() {
@@ -198,6 +200,23 @@ absl::StatusOr<std::optional<Trial>> SweepEvaluator::Next(absl::Duration wait) {
     if (!run_cancelled_()) alternating_->Release();
   }
   return pipeline_->Next(wait);
+}
+
+absl::Status SweepEvaluator::TakeHelp(SweepEvaluator& helper, const Cancelled& leave) {
+  const auto measure = [&](Attempt& attempt) -> absl::Status {
+    helper.SetRival(rival_latency_ns_);
+    RETURN_IF_ERROR(helper.outermost().Measure(attempt));
+    MutexLock lock(helped_mutex_);
+    helped_[ToText(attempt.trial.config)] = helper.options_.device->id();
+    return absl::OkStatus();
+  };
+  return pipeline_->Help(measure, leave);
+}
+
+std::string SweepEvaluator::TakeHelperOf(const Trial& trial) {
+  MutexLock lock(helped_mutex_);
+  const auto helped = helped_.extract(ToText(trial.config));
+  return helped.empty() ? "" : helped.mapped();
 }
 
 void SweepEvaluator::ExpectRounds(int rounds, absl::Duration limit) {

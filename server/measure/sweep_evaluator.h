@@ -73,7 +73,18 @@ class SweepEvaluator : public Evaluator {
   void ExpectRounds(int rounds, absl::Duration limit) override;
   absl::StatusOr<std::vector<Trial>> Remeasure(const std::vector<Config>& configs) override;
   void Appraise(Trial& trial) const override { appraising_->Appraise(trial); }
-  void SetRival(double latency_ns) override { variants_->SetRival(latency_ns); }
+  void SetRival(double latency_ns) override {
+    rival_latency_ns_ = latency_ns;
+    variants_->SetRival(latency_ns);
+  }
+
+  // Measures trials of this evaluator's search on the device of `helper`, on the calling thread,
+  // until `leave` returns true or the search ends. `helper` is of the same kernel and problem. An
+  // error: its device is lost; what it had is measured by the others. Thread-safe.
+  absl::Status TakeHelp(SweepEvaluator& helper, const Cancelled& leave);
+  // The device that measured a finished trial if it was not this evaluator's own; else empty.
+  // Forgets it.
+  std::string TakeHelperOf(const Trial& trial);
 
   // Waits until the device is prepared, if that happens while variants compile. Returns the error
   // of the reference or the device, which no trial may have reported.
@@ -106,6 +117,8 @@ class SweepEvaluator : public Evaluator {
   absl::Status KnowCeilings();
   void CompileFirst();
   absl::Status CheckFirst();
+  // Measures the attempts that the pipeline has compiled.
+  TrialExecutor& outermost();
   AttemptPtr Plan(const Config& config) const;
   void AbandonFlight();
   // Plans and compiles; what an earlier round compiled is reused.
@@ -135,6 +148,10 @@ class SweepEvaluator : public Evaluator {
   std::optional<RememberingExecutor> remembering_;
   std::optional<AlternatingExecutor> alternating_;  // on the CPU that compiles
   std::optional<TrialPipeline> pipeline_;
+  std::atomic<double> rival_latency_ns_{0};
+  Mutex helped_mutex_;
+  // The devices of finished trials that help measured, by the config's text.
+  std::map<std::string, std::string> helped_ ABSL_GUARDED_BY(helped_mutex_);
 
   // The configs that Remeasure has compiled, by their text, so that only the first round compiles.
   std::map<std::string, AttemptPtr> finalists_;

@@ -25,6 +25,9 @@ void TrialPipeline::Stop() {
   }
   changed_.notify_all();
   if (device_thread_.joinable()) device_thread_.join();
+  MutexLock lock(mutex_);
+  changed_.wait(lock.native(),
+                [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return helpers_ == 0; });
 }
 
 absl::Status TrialPipeline::Start(const AttemptPtr& attempt) {
@@ -75,6 +78,34 @@ absl::StatusOr<std::optional<Trial>> TrialPipeline::Next(absl::Duration wait) {
   return std::nullopt;
 }
 
+absl::Status TrialPipeline::Help(const MeasureHere& measure, const Cancelled& leave) {
+  MutexLock lock(mutex_);
+  ++helpers_;
+  absl::Status helped;
+  while (helped.ok() && !stopping_ && !interrupted_() && !leave()) {
+    if (ready_.empty() || !failure_.ok()) {
+      changed_.wait_for(lock.native(), kCancelPollPeriod);
+      continue;
+    }
+    const AttemptPtr attempt = std::move(ready_.front());
+    ready_.pop_front();
+    lock.Unlock();
+    // Kept as it was for the others, should this device fail.
+    Attempt tried = *attempt;
+    helped = Contained([&] { return measure(tried); });
+    lock.Lock();
+    if (helped.ok()) {
+      Finish(std::move(tried.trial));
+    } else {
+      ready_.push_front(attempt);
+    }
+    changed_.notify_all();
+  }
+  --helpers_;
+  changed_.notify_all();
+  return absl::IsCancelled(helped) ? absl::OkStatus() : helped;
+}
+
 std::string TrialPipeline::WhatWasCutShort() const {
   MutexLock lock(mutex_);
   if (measured_ == nullptr) return "";
@@ -95,7 +126,7 @@ absl::Status TrialPipeline::AwaitPrepared(const Cancelled& cancelled) {
 bool TrialPipeline::AwaitRest(const Cancelled& cancelled) {
   MutexLock lock(mutex_);
   const auto at_rest = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return (prepared_ || !failure_.ok()) && (measured_ == nullptr || end_);
+    return (prepared_ || !failure_.ok()) && (measured_ == nullptr || end_) && helpers_ == 0;
   };
   while (!changed_.wait_for(lock.native(), kCancelPollPeriod, at_rest)) {
     if (stopping_ || (!prepared_ && cancelled())) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps an executor busy: attempts compile as they are started, and a thread of the pipeline, the
-// device thread, measures those that have compiled, one at a time.
+// device thread, measures those that have compiled, one at a time. Threads of other devices may
+// help it.
 #pragma once
 
 #include <condition_variable>
@@ -35,18 +36,24 @@ class TrialPipeline {
   // The next finished trial, in any order; nullopt if none finishes within `wait`.
   absl::StatusOr<std::optional<Trial>> Next(absl::Duration wait);
 
+  // Measures what has compiled on the calling thread, too, until `leave` returns true or the
+  // pipeline is interrupted or stopped. An attempt whose measurement fails is left to the others; a
+  // status that is not CANCELLED is returned. Thread-safe.
+  using MeasureHere = std::function<absl::Status(Attempt&)>;
+  absl::Status Help(const MeasureHere& measure, const Cancelled& leave);
+
   // "THREADS=64 was still running after 44 s" of an attempt whose measurement runs or failed; else
   // empty. Thread-safe.
   std::string WhatWasCutShort() const;
 
   // Waits until `prepare` is done, and returns its error, which no trial may have reported.
   absl::Status AwaitPrepared(const Cancelled& cancelled);
-  // Waits until nothing is measured; false if it was stopped, or cancelled while the device was
-  // prepared. REQUIRES: it is interrupted.
+  // Waits until nothing is measured and nobody helps; false if it was stopped, or cancelled while
+  // the device was prepared. REQUIRES: it is interrupted.
   bool AwaitRest(const Cancelled& cancelled);
   // Forgets every attempt. REQUIRES: it rests, and nothing compiles.
   void Clear();
-  // Ends the device thread.
+  // Ends the device thread, and help.
   void Stop();
 
  private:
@@ -68,6 +75,7 @@ class TrialPipeline {
   AttemptPtr measured_ ABSL_GUARDED_BY(mutex_);            // that runs, or that failed last
   absl::Time start_ ABSL_GUARDED_BY(mutex_);               // of measured_, as SteadyNow() counts
   std::optional<absl::Time> end_ ABSL_GUARDED_BY(mutex_);  // nullopt while it runs
+  int helpers_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::thread device_thread_;

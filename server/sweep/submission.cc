@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "server/kernels/kernel_source.h"
@@ -72,6 +76,41 @@ absl::Status CheckLimits(const v1::SubmitSweepRequest& request) {
   return CheckBudget(request.budget());
 }
 
+// A further device for a sweep on those of `chosen`.
+absl::Status CheckFurther(const DeviceChoice& chosen, const DeviceStatus& further) {
+  const DeviceStatus& first = chosen.view.status;
+  if (std::find(chosen.ids.begin(), chosen.ids.end(), further.id) != chosen.ids.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("--devices names ", further.id, " twice"));
+  }
+  if (AreAlike(first.info, further.info)) return absl::OkStatus();
+  const auto text = [](const DeviceStatus& one) {
+    return absl::StrCat(one.id, " is ", one.info.name, " with driver ", one.info.driver);
+  };
+  return absl::InvalidArgumentError(
+      absl::StrCat("one sweep is measured on equal devices, and ", text(first), ", ", text(further),
+                   ": leave one out, or submit a sweep for each; see `tunectl device list`"));
+}
+
+// "all" stands for every usable device like the default; a list has ids, the preferred first.
+absl::StatusOr<DeviceChoice> ChooseDevices(const std::string& devices, const Devices& known,
+                                           absl::Time deadline, const Cancelled& cancelled) {
+  if (devices == kAllDevices) return ChooseDevice(kAnyDevice, known, deadline, cancelled);
+  if (!absl::StrContains(devices, ',')) return ChooseDevice(devices, known, deadline, cancelled);
+  std::optional<DeviceChoice> chosen;
+  for (const absl::string_view id : absl::StrSplit(devices, ',')) {
+    const std::string name(absl::StripAsciiWhitespace(id));
+    ASSIGN_OR_RETURN(DeviceChoice one, ChooseDevice(name, known, deadline, cancelled));
+    one.ids.resize(1);
+    if (chosen) {
+      RETURN_IF_ERROR(CheckFurther(*chosen, one.view.status));
+      chosen->ids.push_back(one.ids[0]);
+    } else {
+      chosen = std::move(one);
+    }
+  }
+  return *std::move(chosen);
+}
+
 // INVALID_ARGUMENT: no config of the kernel can be what is meant.
 absl::Status RefuseSource(const Workload& workload, std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(const std::vector<SourceFinding> findings,
@@ -91,10 +130,16 @@ absl::StatusOr<Submission> CheckSubmission(const v1::SubmitSweepRequest& request
                                            SpaceSolver& solver, absl::Time deadline,
                                            const Cancelled& cancelled) {
   RETURN_IF_ERROR(CheckLimits(request));
+  const WorkloadRequest asked = WorkloadOf(request);
+  ASSIGN_OR_RETURN(NamedKernel named, ResolveKernel(asked, catalogue));
+  ASSIGN_OR_RETURN(const DeviceChoice chosen,
+                   ChooseDevices(asked.device, devices, deadline, cancelled));
   ASSIGN_OR_RETURN(const Workload workload,
-                   ResolveWorkload(WorkloadOf(request), catalogue, devices, deadline, cancelled));
-  Submission submission{.kernel = ToRow(workload.named), .device_ids = workload.device.ids};
+                   ResolveWorkload(std::move(named), asked.dims, asked.dtype, chosen));
+  Submission submission{.kernel = ToRow(workload.named), .device_ids = chosen.ids};
   ASSIGN_OR_RETURN(submission.search, SearchOptionsOf(request, workload.kernel().spec()));
+  const bool is_list = asked.device == kAllDevices || absl::StrContains(asked.device, ',');
+  submission.search.spread = is_list && chosen.ids.size() > 1;
   RETURN_IF_ERROR(RefuseSource(workload, submission.warnings));
   const DeviceStatus& status = workload.device.view.status;
   db::SweepRow& sweep = submission.sweep;

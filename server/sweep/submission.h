@@ -21,6 +21,9 @@
 
 namespace tune::server {
 
+// The `device` of a request for one sweep on all equal devices.
+inline constexpr char kAllDevices[] = "all";
+
 // The time that measuring the best again may take beyond a budget in seconds: as long as the
 // budget, but no less than a few rounds take and no more than they need. 0 without such a budget:
 // it then ends when the winner is settled.

@@ -63,6 +63,7 @@ void SearchFromProto(const v1::Sweep& proto, SweepView& view) {
   view.search = {.trials_without_improvement = proto.stop().trials_without_improvement(),
                  .improvement_chance_min = proto.stop().improvement_chance_min(),
                  .no_warm_start = proto.no_warm_start(),
+                 .spread = proto.device_id() == kAllDevices,
                  .prior_digest = proto.prior_digest()};
   view.warm_observations = proto.warm_start().observations();
   view.warm_sources = {proto.warm_start().sources().begin(), proto.warm_start().sources().end()};
@@ -100,6 +101,7 @@ std::string SummaryText(const SweepView& view) {
   ProgressToProto(view.progress, *summary.mutable_progress());
   if (view.result) Encode(*view.result, *summary.mutable_result(), kTrialsOfResult);
   SearchToProto(view, summary);
+  if (view.search.spread) summary.set_device_id(kAllDevices);
   std::string text;
   // Only fails for Any and malformed well-known types; a summary has neither.
   (void)google::protobuf::util::MessageToJsonString(summary, &text);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,11 @@ class SweepRun {
   absl::StatusOr<std::vector<Trial>> LoadKnown();
   void Keep(Trial trial);
   absl::Status Search(const std::vector<Trial>& known);
+  // RunSweep, with the help of the sweep's further devices if it has any.
+  absl::StatusOr<SweepSummary> SearchWithHelp(const SweepBudget& budget,
+                                              const std::vector<Trial>& known,
+                                              const SweepHooks& hooks);
+  void NoteDevice(Trial& trial);
   absl::Status Confirm();
   void AddIncumbent();
   absl::Status StoreConfirmed(Trial& trial);
@@ -106,7 +112,9 @@ class SweepRun {
 
   std::shared_ptr<const Kernel> kernel_;
   DeviceSupervisor* device_ = nullptr;
+  SweepEvaluatorOptions like_;  // of evaluators that help
   std::unique_ptr<SweepEvaluator> evaluator_;
+  std::map<std::string, uint64_t> trials_on_;  // by device id; empty unless it is spread
   std::optional<Space> space_;
   std::optional<Config> default_config_;  // not every problem allows the spec's default
   std::unique_ptr<Strategy> strategy_;

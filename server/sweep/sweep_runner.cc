@@ -12,11 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/logged.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "db/store_faults.h"
@@ -77,7 +80,11 @@ absl::Status SweepRun::LoadKernel() {
 
 absl::Status SweepRun::OpenDevice() {
   db::SweepRow& row = view_.row;
-  context_.Say("opening the device and computing the reference");
+  const std::string& before = context_.came_from();
+  context_.Say(absl::StrCat(before.empty() ? ""
+                                           : absl::StrCat("goes on on ", context_.device_id(),
+                                                          ", like ", before, " before: "),
+                            "opening the device and computing the reference"));
   ASSIGN_OR_RETURN(device_, workers_.FindDevice(context_.device_id()));
   const DeviceInfo info = device_->Status().info;
   // A device that was not opened yet has no name, and is looked at afterwards.
@@ -92,17 +99,17 @@ absl::Status SweepRun::OpenDevice() {
       config.ok()) {
     first = *std::move(config);
   }
-  ASSIGN_OR_RETURN(evaluator_,
-                   SweepEvaluator::Create(workers_, context_.device_id(),
-                                          {.kernel = kernel_,
-                                           .problem = row.problem,
-                                           .seed = row.seed,
-                                           .policy = With(row.cache_mode, profile.search),
-                                           .confirm_policy = With(row.cache_mode, profile.confirm),
-                                           .budget = budget,
-                                           .cancelled = context_.cancelled(),
-                                           .first = std::move(first),
-                                           .early = true}));
+  SweepEvaluatorOptions options{.kernel = kernel_,
+                                .problem = row.problem,
+                                .seed = row.seed,
+                                .policy = With(row.cache_mode, profile.search),
+                                .confirm_policy = With(row.cache_mode, profile.confirm),
+                                .cancelled = context_.cancelled()};
+  like_ = options;
+  options.budget = budget;
+  options.first = std::move(first);
+  options.early = true;
+  ASSIGN_OR_RETURN(evaluator_, SweepEvaluator::Create(workers_, context_.device_id(), options));
   RETURN_IF_ERROR(CheckDevice(evaluator_->device()));
   key_ = {.kernel_hash = row.kernel_hash,
           .problem = row.problem,
@@ -155,8 +162,9 @@ absl::Status SweepRun::PlanSpace() {
 size_t SweepRun::InFlight() const {
   const db::SweepRow& row = view_.row;
   if (row.budget_trials == 0 || !UsesPrior(row.strategy)) return evaluator_->capacity();
+  const uint64_t least = view_.search.spread ? 2 * row.device_ids.size() : kInFlightMin;
   return std::min<size_t>(evaluator_->capacity(),
-                          std::max(kInFlightMin, row.budget_trials / kBlindShare));
+                          std::max({kInFlightMin, least, row.budget_trials / kBlindShare}));
 }
 
 absl::StatusOr<std::vector<PriorObservation>> SweepRun::LoadPrior() {
@@ -243,6 +251,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
   hooks.cancelled = &stop_;
   hooks.store = [this](Trial& trial) -> absl::Status {
     trial.sweep_id = view_.row.id;
+    NoteDevice(trial);
     return Append(trial);
   };
   hooks.progress = [this](const SweepSummary& summary, const Trial& trial) {
@@ -263,7 +272,7 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
     // Compiling and running the reference is of the budget, too.
     prepare_seconds_ = left - search_seconds_;
   }
-  ASSIGN_OR_RETURN(summary_, RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks));
+  ASSIGN_OR_RETURN(summary_, SearchWithHelp(budget, known, hooks));
   view_.end = summary_.end;
   view_.end_message = ToText(summary_.end);
   if (summary_.end == SweepEnd::kTime) {
@@ -278,8 +287,36 @@ absl::Status SweepRun::Search(const std::vector<Trial>& known) {
     absl::StrAppend(&view_.end_message, ", with ", summary_.dropped,
                     " more under way, which do not count as tried");
   }
+  for (const auto& [device, count] : trials_on_) {
+    absl::StrAppend(&view_.end_message, "; ", Counted(count, "trial"), " on ", device);
+  }
   Report(summary_, nullptr);
   return absl::OkStatus();
+}
+
+absl::StatusOr<SweepSummary> SweepRun::SearchWithHelp(const SweepBudget& budget,
+                                                      const std::vector<Trial>& known,
+                                                      const SweepHooks& hooks) {
+  const std::shared_ptr<HelpOffer> offer = work_.offer();
+  if (offer != nullptr) offer->Open(workers_, *evaluator_, like_);
+  const absl::Cleanup close = [&] {
+    if (offer != nullptr) offer->Close();
+  };
+  return RunSweep(*space_, *strategy_, *evaluator_, budget, known, hooks);
+}
+
+// A further device stands in the trial's message, and those of all trials in the sweep's.
+void SweepRun::NoteDevice(Trial& trial) {
+  if (!view_.search.spread) return;
+  const std::string helper = evaluator_->TakeHelperOf(trial);
+  if (!helper.empty()) {
+    absl::StrAppend(&trial.message, trial.message.empty() ? "" : "; ", "measured on ", helper);
+  }
+  if (++trials_on_[helper.empty() ? context_.device_id() : helper] > 1) return;
+  context_.Say(absl::StrCat("searching on ",
+                            absl::StrJoin(trials_on_, ", ", [](std::string* out, const auto& one) {
+                              out->append(one.first);
+                            })));
 }
 
 void SweepRun::Report(const SweepSummary& summary, const Trial* trial) {

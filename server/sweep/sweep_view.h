@@ -87,6 +87,7 @@ struct SearchOptions {
   uint64_t trials_without_improvement = 0;  // 0: the rule does not apply
   double improvement_chance_min = 0;
   bool no_warm_start = false;
+  bool spread = false;  // over all of the sweep's devices that are free, not on one of them
   // The prior that the client sent along; not stored. May be null.
   std::shared_ptr<const WarmStart> prior;
   std::string prior_digest;  // SHA-256 of that prior, hex; stored; empty without one

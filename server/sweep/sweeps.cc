@@ -103,7 +103,31 @@ bool SweepWork::WaitsFor(const std::string& device_id) {
   return ++put_back_ <= kPutBackMax;
 }
 
-JobWork::End SweepWork::Run(JobContext& context) { return sweeps_.run_(*this, context); }
+JobWork::End SweepWork::Run(JobContext& context) {
+  {
+    MutexLock lock(mutex_);
+    if (view_.search.spread) offer_ = std::make_shared<HelpOffer>();
+  }
+  End end = sweeps_.run_(*this, context);
+  if (const std::shared_ptr<HelpOffer> offer = this->offer()) offer->Close();
+  return end;
+}
+
+std::shared_ptr<HelpOffer> SweepWork::offer() const {
+  MutexLock lock(mutex_);
+  return offer_;
+}
+
+bool SweepWork::wants_help() const {
+  const std::shared_ptr<HelpOffer> offer = this->offer();
+  return offer != nullptr && !offer->is_closed();
+}
+
+absl::Status SweepWork::Help(JobContext& context) {
+  const std::shared_ptr<HelpOffer> offer = this->offer();
+  if (offer == nullptr) return absl::OkStatus();
+  return offer->Help(context.device_id(), context.cancelled());
+}
 
 absl::Status SweepWork::Store(db::JobStore& /*jobs*/, const db::JobRow& row) {
   SweepView view = this->view();

@@ -17,6 +17,7 @@
 #include "server/jobs/job.h"
 #include "server/jobs/job_kinds.h"
 #include "server/jobs/scheduler.h"
+#include "server/measure/help_offer.h"
 #include "server/supervision/device_supervisor.h"
 #include "server/supervision/limits.h"
 #include "server/sweep/submission.h"
@@ -41,7 +42,12 @@ class SweepWork : public JobWork {
   // device fall out of use is queued again a few times at most.
   bool WaitsFor(const std::string& device_id);
 
+  // The offer in which further devices find the search; null if it has one device.
+  std::shared_ptr<HelpOffer> offer() const;
+
   End Run(JobContext& context) override;
+  bool wants_help() const override;
+  absl::Status Help(JobContext& context) override;
   absl::Status Store(db::JobStore& jobs, const db::JobRow& row) override;
   void Ended(const absl::Status& status) override;
   // Adds the sweep as it is now, then the trials that have finished.
@@ -61,7 +67,8 @@ class SweepWork : public JobWork {
   mutable Mutex mutex_;
   SweepView view_ ABSL_GUARDED_BY(mutex_);
   std::weak_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);
-  int put_back_ ABSL_GUARDED_BY(mutex_) = 0;  // how often WaitsFor was true
+  std::shared_ptr<HelpOffer> offer_ ABSL_GUARDED_BY(mutex_);  // null: it has one device
+  int put_back_ ABSL_GUARDED_BY(mutex_) = 0;                  // how often WaitsFor was true
 };
 
 // Runs a sweep. Passes each newer state to `work`, which has the last one when this returns.

@@ -33,12 +33,13 @@ bool IsKernelName(absl::string_view name) {
 // Dims are flags of tunectl's commands, beside these. A test holds the list against the commands.
 const std::set<std::string>& FlagNames() {
   static const auto* const kNames = new std::set<std::string>{
-      "address",  "all",       "alpha", "background", "base",    "baseline", "best",   "budget",
-      "config",   "count",     "csv",   "default",    "delta0",  "detach",   "device", "dtype",
-      "folder",   "fresh",     "head",  "help",       "json",    "junit",    "kernel", "kernels",
-      "markdown", "max",       "prior", "replay",     "retune",  "rev",      "rounds", "samples",
-      "seconds",  "seed",      "set",   "strategy",   "strict",  "study",    "svg",    "sweep",
-      "target",   "tolerance", "top",   "trial",      "verbose", "version",  "warm"};
+      "address",   "all",      "alpha",  "background", "base",     "baseline", "best",
+      "budget",    "config",   "count",  "csv",        "default",  "delta0",   "detach",
+      "device",    "devices",  "dtype",  "folder",     "fresh",    "head",     "help",
+      "json",      "junit",    "kernel", "kernels",    "markdown", "max",      "prior",
+      "replay",    "retune",   "rev",    "rounds",     "samples",  "seconds",  "seed",
+      "set",       "strategy", "strict", "study",      "svg",      "sweep",    "target",
+      "tolerance", "top",      "trial",  "verbose",    "version",  "warm"};
   return *kNames;
 }
 

@@ -64,6 +64,39 @@ TEST_F(TrialPipelineTest, WhatCompiledIsMeasuredAndWhatDidNotIsFinished) {
   EXPECT_EQ(pipeline_->Next(absl::ZeroDuration()).value(), std::nullopt);
 }
 
+TEST_F(TrialPipelineTest, AnotherThreadHelpsAndWhatFailsThereIsMeasuredHere) {
+  absl::Notification helped;
+  executor_.measure = [&](Attempt&) {
+    helped.WaitForNotification();
+    return absl::OkStatus();
+  };
+  Make();
+  Start({1, 2, 3, 4});
+  std::vector<int64_t> by_help;
+  const absl::Status status = pipeline_->Help(
+      [&](Attempt& attempt) -> absl::Status {
+        if (by_help.size() == 2) return absl::UnavailableError("the device is lost");
+        by_help.push_back(XOf(attempt.trial));
+        attempt.binary.clear();
+        return absl::OkStatus();
+      },
+      [] { return false; });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  helped.Notify();
+  EXPECT_THAT(Take(4), UnorderedElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(by_help.size(), 2u);
+  EXPECT_EQ(executor_.measured.size(), 2u);
+}
+
+TEST_F(TrialPipelineTest, HelpEndsOnceItIsToLeaveOrNothingMoreIsMeasured) {
+  Make();
+  const auto none = [](Attempt&) { return absl::OkStatus(); };
+  EXPECT_TRUE(pipeline_->Help(none, [] { return true; }).ok());
+  interrupted_ = true;
+  EXPECT_TRUE(pipeline_->Help(none, [] { return false; }).ok());
+  EXPECT_TRUE(pipeline_->AwaitRest([] { return false; }));
+}
+
 TEST_F(TrialPipelineTest, AttemptsCompileWhileOneIsMeasured) {
   absl::Notification second;
   executor_.measure = [&](Attempt&) {

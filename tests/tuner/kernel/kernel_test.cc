@@ -338,7 +338,8 @@ constexpr WrongSpec kWrongSpecs[] = {
      "scale.textproto:7:8: dims[1].name: 'budget' is a flag of tunectl, where dims are flags too; "
      "give the dim another name than address, all, alpha, background, base, baseline, best, "
      "budget, "
-     "config, count, csv, default, delta0, detach, device, dtype, folder, fresh, head, help, json, "
+     "config, count, csv, default, delta0, detach, device, devices, dtype, folder, fresh, head, "
+     "help, json, "
      "junit, kernel, kernels, markdown, max, prior, replay, retune, rev, rounds, samples, seconds, "
      "seed, set, strategy, strict, study, svg, sweep, target, tolerance, top, trial, "
      "verbose, version, warm"},
