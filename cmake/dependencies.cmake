@@ -8,6 +8,8 @@ find_package(Protobuf 3.21 REQUIRED)
 find_package(absl REQUIRED)
 find_package(gRPC 1.51 REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)
+# Its client library is opened at run time (db/libpq.h).
+find_path(PostgreSQL_INCLUDE_DIR libpq-fe.h PATH_SUFFIXES postgresql REQUIRED)
 find_package(ZLIB REQUIRED)                  # gzip of recordings
 find_package(OpenSSL 3.0 REQUIRED)           # SHA-256
 find_package(CLI11 2.1 REQUIRED)

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status CopyPages(Connection& from, sqlite3* to, const std::string& to_path) {
+absl::Status CopyPages(SqliteConnection& from, sqlite3* to, const std::string& to_path) {
   sqlite3_backup* backup = sqlite3_backup_init(to, "main", from.handle(), "main");
   if (backup == nullptr) return SqliteStatus(sqlite3_errcode(to), to, to_path);
   sqlite3_backup_step(backup, -1);
@@ -43,7 +43,7 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return absl::UnavailableError(absl::StrCat("cannot name ", from, " ", to, ": ", error.message()));
 }
 
-absl::Status CheckBackup(Connection& backup, const std::string& path) {
+absl::Status CheckBackup(SqliteConnection& backup, const std::string& path) {
   const absl::StatusOr<int64_t> application = backup.QueryInteger("PRAGMA application_id");
   if (!application.ok() || *application != kApplicationId) {
     return absl::InvalidArgumentError(
@@ -60,13 +60,13 @@ absl::Status CheckBackup(Connection& backup, const std::string& path) {
 
 }  // namespace
 
-absl::Status CopyTo(Connection& from, const std::string& path) {
+absl::Status CopyTo(SqliteConnection& from, const std::string& path) {
   const std::string partial = absl::StrCat(path, ".partial");
   std::error_code error;
   fs::remove(partial, error);
   {
-    ASSIGN_OR_RETURN(std::unique_ptr<Connection> copy,
-                     Connection::Open(partial, Connection::Mode::kReadWriteCreate));
+    ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> copy,
+                     SqliteConnection::Open(partial, SqliteConnection::Mode::kReadWriteCreate));
     RETURN_IF_ERROR(CopyPages(from, copy->handle(), partial));
   }
   RETURN_IF_ERROR(Sync(partial));
@@ -81,8 +81,8 @@ absl::StatusOr<std::string> PutInPlace(const std::string& backup, const std::str
   }
   const std::string restored = absl::StrCat(path, ".restored");
   {
-    ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader,
-                     Connection::Open(backup, Connection::Mode::kReadOnly));
+    ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
+                     SqliteConnection::Open(backup, SqliteConnection::Mode::kReadOnly));
     RETURN_IF_ERROR(CheckBackup(*reader, backup));
     RETURN_IF_ERROR(CopyTo(*reader, restored));
   }

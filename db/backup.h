@@ -6,13 +6,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 
 namespace tune::db {
 
 // Copies the database as it is at one moment to `path`. The file is written beside its name and
 // renamed, so that it is whole or not there. RESOURCE_EXHAUSTED: the disk is full; UNAVAILABLE.
-absl::Status CopyTo(Connection& from, const std::string& path);
+absl::Status CopyTo(SqliteConnection& from, const std::string& path);
 
 // Puts a copy of `backup` in the place of the database `path`, which no process may have open, and
 // keeps the one that was there. Returns its new name; empty: there was none. INVALID_ARGUMENT: the

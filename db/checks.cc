@@ -134,7 +134,7 @@ namespace {
 // never asks but can be interrupted.
 class Interrupter {
  public:
-  Interrupter(Connection& connection, const Cancelled& cancelled) {
+  Interrupter(SqliteConnection& connection, const Cancelled& cancelled) {
     if (!cancelled) return;
     thread_ = std::thread([this, &connection, &cancelled] {
       MutexLock lock(mutex_);
@@ -163,7 +163,7 @@ class Interrupter {
 
 }  // namespace
 
-absl::Status QuickCheck(Connection& connection, const std::string& path,
+absl::Status QuickCheck(SqliteConnection& connection, const std::string& path,
                         const Cancelled& cancelled) {
   absl::StatusOr<std::string> finding;
   {

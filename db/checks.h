@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/cancelled.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 
 namespace tune::db {
 
@@ -39,7 +39,7 @@ class FileLock {
 };
 
 // DATA_LOSS with SQLite's first finding if the file is damaged; CANCELLED.
-absl::Status QuickCheck(Connection& connection, const std::string& path,
+absl::Status QuickCheck(SqliteConnection& connection, const std::string& path,
                         const Cancelled& cancelled = {});
 
 }  // namespace tune::db

@@ -170,19 +170,32 @@ std::string ParametersOf(Exceptions exceptions = {}) {
   return parameters;
 }
 
-// `owner`: a further column, of an id that the row itself does not have. INVALID_ARGUMENT for what
-// would not read back the same.
+// The INSERT of a row, with its parameters to be bound. `owner`: a further column, of an id that
+// the row itself does not have.
+template <typename Row>
+std::string InsertText(absl::string_view table, Exceptions exceptions, absl::string_view owner) {
+  const absl::string_view comma = owner.empty() ? "" : ", ";
+  return absl::StrCat("INSERT INTO ", table, " (", owner, comma, ColumnsOf<Row>(exceptions),
+                      ") VALUES (", owner.empty() ? "" : "?, ", ParametersOf<Row>(exceptions), ")");
+}
+
+// INVALID_ARGUMENT for what would not read back the same.
 template <typename Row>
 absl::Status Insert(Connection& connection, absl::string_view table, const Row& row,
                     Exceptions exceptions = {}, absl::string_view owner = "",
                     int64_t owner_id = 0) {
-  const bool owned = !owner.empty();
-  Statement insert = connection.Prepare(absl::StrCat(
-      "INSERT INTO ", table, " (", owner, owned ? ", " : "", ColumnsOf<Row>(exceptions),
-      ") VALUES (", owned ? "?, " : "", ParametersOf<Row>(exceptions), ")"));
-  if (owned) insert.Bind(owner_id);
+  Statement insert = connection.Prepare(InsertText<Row>(table, exceptions, owner));
+  if (!owner.empty()) insert.Bind(owner_id);
   RETURN_IF_ERROR(BindRow(insert, row, exceptions));
   return insert.Run();
+}
+
+// The id that an INSERT ... RETURNING id gave.
+inline absl::StatusOr<int64_t> ReturnedId(Statement& insert) {
+  ASSIGN_OR_RETURN(const bool inserted, insert.Step());
+  const int64_t id = inserted ? insert.FirstInteger() : 0;
+  RETURN_IF_ERROR(insert.Run());
+  return id;
 }
 
 // Inserts a row and returns the id that the table gave it.
@@ -190,8 +203,11 @@ template <typename Row>
 absl::StatusOr<int64_t> InsertNew(Connection& connection, absl::string_view table, const Row& row,
                                   Exceptions exceptions = {}, absl::string_view owner = "",
                                   int64_t owner_id = 0) {
-  RETURN_IF_ERROR(Insert(connection, table, row, exceptions, owner, owner_id));
-  return connection.last_insert_id();
+  Statement insert =
+      connection.Prepare(InsertText<Row>(table, exceptions, owner) + " RETURNING id");
+  if (!owner.empty()) insert.Bind(owner_id);
+  RETURN_IF_ERROR(BindRow(insert, row, exceptions));
+  return ReturnedId(insert);
 }
 
 // Reads every row of a query.

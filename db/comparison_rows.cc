@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteStore's calls about comparisons.
+// SqlStore's calls about comparisons.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "db/columns.h"
 #include "db/comparison.h"
-#include "db/sqlite_store.h"
+#include "db/sql_store.h"
 
 namespace tune::db {
 namespace {
@@ -20,14 +20,14 @@ constexpr Exceptions kInsertedCompared = {{"id"}, {"kernel_hash", "kernel_hash",
 
 }  // namespace
 
-absl::StatusOr<int64_t> SqliteStore::AddComparison(const ComparisonRow& comparison) {
+absl::StatusOr<int64_t> SqlStore::AddComparison(const ComparisonRow& comparison) {
   return writer_.Compute<int64_t>([=](Connection& connection) {
     return InsertNew(connection, "comparison", comparison, kInsertedComparison, "job_id",
                      comparison.job.id);
   });
 }
 
-absl::StatusOr<ComparisonRow> SqliteStore::GetComparison(int64_t id) {
+absl::StatusOr<ComparisonRow> SqlStore::GetComparison(int64_t id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(
       auto comparisons,
@@ -37,7 +37,7 @@ absl::StatusOr<ComparisonRow> SqliteStore::GetComparison(int64_t id) {
   return std::move(comparisons.front());
 }
 
-absl::StatusOr<std::vector<ComparisonRow>> SqliteStore::ListComparisons(uint32_t limit,
+absl::StatusOr<std::vector<ComparisonRow>> SqlStore::ListComparisons(uint32_t limit,
                                                                         int64_t before_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
@@ -48,13 +48,13 @@ absl::StatusOr<std::vector<ComparisonRow>> SqliteStore::ListComparisons(uint32_t
       [](Statement& row) { return ReadRow<ComparisonRow>(row); }, unreadable_, "comparison");
 }
 
-absl::StatusOr<int64_t> SqliteStore::AddCompared(const ComparedRow& compared) {
+absl::StatusOr<int64_t> SqlStore::AddCompared(const ComparedRow& compared) {
   return writer_.Compute<int64_t>([=](Connection& connection) {
     return InsertNew(connection, "compared", compared, kInsertedCompared);
   });
 }
 
-absl::StatusOr<std::vector<ComparedRow>> SqliteStore::ComparedOf(int64_t comparison_id) {
+absl::StatusOr<std::vector<ComparedRow>> SqlStore::ComparedOf(int64_t comparison_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<ComparedRow>(*reader, {}, "compared WHERE comparison_id = ? ORDER BY id",
                              comparison_id);

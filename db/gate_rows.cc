@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteStore's calls about gate runs, and its lists of baselines.
+// SqlStore's calls about gate runs, and its lists of baselines.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "db/columns.h"
 #include "db/gate.h"
-#include "db/sqlite_store.h"
+#include "db/sql_store.h"
 
 namespace tune::db {
 namespace {
@@ -34,13 +34,13 @@ absl::StatusOr<std::vector<GateKernelRow>> SelectKernels(Connection& connection,
 
 }  // namespace
 
-absl::StatusOr<int64_t> SqliteStore::AddGateRun(const GateRunRow& run) {
+absl::StatusOr<int64_t> SqlStore::AddGateRun(const GateRunRow& run) {
   return writer_.Compute<int64_t>([=](Connection& connection) {
     return InsertNew(connection, "gate_run", run, kInsertedRun, "job_id", run.job.id);
   });
 }
 
-absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
+absl::StatusOr<GateRunRow> SqlStore::GetGateRun(int64_t id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(auto runs, Select<GateRunRow>(*reader, kSelectedRun,
                                                  absl::StrCat(kRuns, "WHERE gate_run.id = ?"), id));
@@ -48,7 +48,7 @@ absl::StatusOr<GateRunRow> SqliteStore::GetGateRun(int64_t id) {
   return std::move(runs.front());
 }
 
-absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit,
+absl::StatusOr<std::vector<GateRunRow>> SqlStore::ListGateRuns(uint32_t limit,
                                                                   int64_t before_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
@@ -59,24 +59,24 @@ absl::StatusOr<std::vector<GateRunRow>> SqliteStore::ListGateRuns(uint32_t limit
       [](Statement& row) { return ReadRow<GateRunRow>(row); }, unreadable_, "gate_run");
 }
 
-absl::StatusOr<int64_t> SqliteStore::AddGateKernel(const GateKernelRow& kernel) {
+absl::StatusOr<int64_t> SqlStore::AddGateKernel(const GateKernelRow& kernel) {
   return writer_.Compute<int64_t>([stored = kernel](Connection& connection) mutable {
     if (stored.tolerance < 0) stored.tolerance = std::nan("");  // NULL
     return InsertNew(connection, "gate_kernel", stored, kInsertedKernel);
   });
 }
 
-absl::StatusOr<std::vector<GateKernelRow>> SqliteStore::GateKernels(int64_t run_id) {
+absl::StatusOr<std::vector<GateKernelRow>> SqlStore::GateKernels(int64_t run_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return SelectKernels(*reader, "WHERE run_id = ?", run_id);
 }
 
-absl::StatusOr<std::vector<GateKernelRow>> SqliteStore::GateKernelsNamed(const std::string& name) {
+absl::StatusOr<std::vector<GateKernelRow>> SqlStore::GateKernelsNamed(const std::string& name) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return SelectKernels(*reader, "WHERE name = ?", name);
 }
 
-absl::Status SqliteStore::AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) {
+absl::Status SqlStore::AddGateVerdicts(const std::vector<GateVerdictRow>& verdicts) {
   return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const GateVerdictRow& verdict : verdicts) {
       RETURN_IF_ERROR(Insert(connection, "gate_verdict", verdict));
@@ -85,7 +85,7 @@ absl::Status SqliteStore::AddGateVerdicts(const std::vector<GateVerdictRow>& ver
   });
 }
 
-absl::StatusOr<std::vector<GateVerdictRow>> SqliteStore::GateVerdicts(int64_t run_id) {
+absl::StatusOr<std::vector<GateVerdictRow>> SqlStore::GateVerdicts(int64_t run_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<GateVerdictRow>(*reader, {},
                                 "gate_verdict WHERE gate_kernel_id IN (SELECT id FROM gate_kernel "
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<GateVerdictRow>> SqliteStore::GateVerdicts(int64_t ru
                                 run_id);
 }
 
-absl::StatusOr<std::vector<BaselineRow>> SqliteStore::Baselines(uint32_t limit,
+absl::StatusOr<std::vector<BaselineRow>> SqlStore::Baselines(uint32_t limit,
                                                                 const std::string& after_name,
                                                                 const std::string& after_kernel) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteStore's calls about jobs.
+// SqlStore's calls about jobs.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "db/job.h"
 #include "db/rows.h"
-#include "db/sqlite_store.h"
+#include "db/sql_store.h"
 
 namespace tune::db {
 namespace {
@@ -41,7 +41,7 @@ absl::Status ChangeJob(Connection& connection, const JobRow& job) {
   return absl::NotFoundError(absl::StrCat("no job ", job.id));
 }
 
-absl::StatusOr<int64_t> SqliteStore::AddJob(const JobRow& job, const std::string& request) {
+absl::StatusOr<int64_t> SqlStore::AddJob(const JobRow& job, const std::string& request) {
   return writer_.Compute<int64_t>(
       [job, request](Connection& connection) -> absl::StatusOr<int64_t> {
         ASSIGN_OR_RETURN(const int64_t id, InsertJob(connection, job));
@@ -53,15 +53,15 @@ absl::StatusOr<int64_t> SqliteStore::AddJob(const JobRow& job, const std::string
       });
 }
 
-absl::Status SqliteStore::UpdateJob(const JobRow& job) {
+absl::Status SqlStore::UpdateJob(const JobRow& job) {
   return writer_.Run([job](Connection& connection) { return ChangeJob(connection, job); });
 }
 
-absl::StatusOr<std::string> SqliteStore::JobRequest(int64_t id) {
+absl::StatusOr<std::string> SqlStore::JobRequest(int64_t id) {
   return ReadBlob(readers_, "SELECT request FROM job_request WHERE job_id = ?", id);
 }
 
-absl::Status SqliteStore::PutJobEnd(int64_t id, const std::string& event) {
+absl::Status SqlStore::PutJobEnd(int64_t id, const std::string& event) {
   return writer_.Run([id, event](Connection& connection) {
     Statement insert = connection.Prepare(
         "INSERT INTO job_end (job_id, event) VALUES (?, ?) ON CONFLICT DO NOTHING");
@@ -69,18 +69,18 @@ absl::Status SqliteStore::PutJobEnd(int64_t id, const std::string& event) {
   });
 }
 
-absl::StatusOr<std::string> SqliteStore::JobEnd(int64_t id) {
+absl::StatusOr<std::string> SqlStore::JobEnd(int64_t id) {
   return ReadBlob(readers_, "SELECT event FROM job_end WHERE job_id = ?", id);
 }
 
-absl::StatusOr<JobRow> SqliteStore::GetJob(int64_t id) {
+absl::StatusOr<JobRow> SqlStore::GetJob(int64_t id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(auto jobs, Select<JobRow>(*reader, {}, "job WHERE id = ?", id));
   if (!jobs.empty()) return std::move(jobs.front());
   return absl::NotFoundError(absl::StrCat("no job ", id, "; see `tunectl job list`"));
 }
 
-absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs(const JobFilter& filter) {
+absl::StatusOr<std::vector<JobRow>> SqlStore::ListJobs(const JobFilter& filter) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
       "SELECT ", ColumnsOf<JobRow>(), " FROM job WHERE (?1 = 0 OR job.kind = ?1) ",

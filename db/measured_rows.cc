@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "db/columns.h"
 #include "db/rows.h"
-#include "db/sqlite_store.h"
+#include "db/sql_store.h"
 
 namespace tune::db {
 namespace {
@@ -42,24 +42,24 @@ constexpr Exceptions kSelectedProfile = {
 
 }  // namespace
 
-absl::Status SqliteStore::AppendLegs(const std::vector<LegRow>& legs) {
+absl::Status SqlStore::AppendLegs(const std::vector<LegRow>& legs) {
   return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const LegRow& leg : legs) RETURN_IF_ERROR(Insert(connection, "leg", leg, kInsertedLeg));
     return absl::OkStatus();
   });
 }
 
-absl::StatusOr<std::vector<LegRow>> SqliteStore::GateLegs(int64_t gate_kernel_id) {
+absl::StatusOr<std::vector<LegRow>> SqlStore::GateLegs(int64_t gate_kernel_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<LegRow>(*reader, {}, "leg WHERE gate_kernel_id = ? ORDER BY id", gate_kernel_id);
 }
 
-absl::StatusOr<std::vector<LegRow>> SqliteStore::ComparisonLegs(int64_t compared_id) {
+absl::StatusOr<std::vector<LegRow>> SqlStore::ComparisonLegs(int64_t compared_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<LegRow>(*reader, {}, "leg WHERE compared_id = ? ORDER BY id", compared_id);
 }
 
-absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
+absl::Status SqlStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
   return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const CeilingRow& row : ceilings) {
       RETURN_IF_ERROR(Insert(connection, "ceiling_measurement", row, kInsertedCeiling));
@@ -68,7 +68,7 @@ absl::Status SqliteStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
   });
 }
 
-absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::string& device_name,
+absl::StatusOr<std::vector<CeilingRow>> SqlStore::GetCeilings(const std::string& device_name,
                                                                  const std::string& driver,
                                                                  const std::string& uuid) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
@@ -80,14 +80,14 @@ absl::StatusOr<std::vector<CeilingRow>> SqliteStore::GetCeilings(const std::stri
       device_name, driver, driver, uuid, uuid);
 }
 
-absl::StatusOr<int64_t> SqliteStore::AppendProfile(const ProfileRow& row) {
+absl::StatusOr<int64_t> SqlStore::AppendProfile(const ProfileRow& row) {
   return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(int64_t key_id, AddTrialKey(connection, row.key));
     return InsertNew(connection, "profile", row, kInsertedProfile, "key_id", key_id);
   });
 }
 
-absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileFilter& filter) {
+absl::StatusOr<std::vector<ProfileRow>> SqlStore::ListProfiles(const ProfileFilter& filter) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<ProfileRow>(
       *reader, kSelectedProfile,
@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<ProfileRow>> SqliteStore::ListProfiles(const ProfileF
       filter.device_name, filter.before_id, std::min(filter.limit, kMaxListedProfiles));
 }
 
-absl::StatusOr<int64_t> SqliteStore::AppendCalibration(const CalibrationRow& row) {
+absl::StatusOr<int64_t> SqlStore::AppendCalibration(const CalibrationRow& row) {
   return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(const int64_t id, InsertNew(connection, "calibration", row, {{"id"}}));
     for (const CalibrationEntry& entry : row.entries) {
@@ -113,7 +113,7 @@ absl::StatusOr<int64_t> SqliteStore::AppendCalibration(const CalibrationRow& row
   });
 }
 
-absl::StatusOr<CalibrationRow> SqliteStore::LatestCalibration(const std::string& device_name,
+absl::StatusOr<CalibrationRow> SqlStore::LatestCalibration(const std::string& device_name,
                                                               const std::string& chip) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(std::vector<CalibrationRow> rows,

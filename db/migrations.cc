@@ -22,7 +22,7 @@ extern const std::string_view counted_rows_sql;
 namespace tune::db {
 namespace {
 
-absl::Status CheckOwner(Connection& connection, const std::string& path, int64_t version) {
+absl::Status CheckOwner(SqliteConnection& connection, const std::string& path, int64_t version) {
   ASSIGN_OR_RETURN(int64_t application, connection.QueryInteger("PRAGMA application_id"));
   if (application == kApplicationId) return absl::OkStatus();
   ASSIGN_OR_RETURN(int64_t objects, connection.QueryInteger("SELECT count(*) FROM sqlite_schema"));
@@ -31,11 +31,11 @@ absl::Status CheckOwner(Connection& connection, const std::string& path, int64_t
       absl::StrCat(path, " is a database of another program; choose another file"));
 }
 
-absl::Status RunStep(Connection& connection, absl::string_view step, int64_t version) {
+absl::Status RunStep(SqliteConnection& connection, absl::string_view step, int64_t version) {
   const std::string script =
       absl::StrCat("BEGIN IMMEDIATE;\n", step, "\n", "PRAGMA application_id = ", kApplicationId,
                    ";\n", "PRAGMA user_version = ", version, ";\nCOMMIT;");
-  absl::Status status = connection.Execute(script.c_str());
+  absl::Status status = connection.Execute(script);
   if (status.ok()) return status;
   if (connection.in_transaction()) connection.Execute("ROLLBACK").IgnoreError();
   return absl::Status(status.code(), absl::StrCat("schema step to version ", version,
@@ -60,7 +60,7 @@ int64_t NewestVersion(absl::Span<const absl::string_view> steps) {
   return kOldestVersion - 1 + static_cast<int64_t>(steps.size());
 }
 
-absl::Status Migrate(Connection& connection, const std::string& path,
+absl::Status Migrate(SqliteConnection& connection, const std::string& path,
                      absl::Span<const absl::string_view> steps) {
   ASSIGN_OR_RETURN(int64_t version, connection.QueryInteger("PRAGMA user_version"));
   RETURN_IF_ERROR(CheckOwner(connection, path, version));

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 
 namespace tune::db {
 
@@ -28,7 +28,7 @@ int64_t NewestVersion(absl::Span<const absl::string_view> steps = SchemaSteps())
 // Runs the steps that are missing, each in its own transaction. A file that has data is copied to
 // `<path>.v<version>.bak` first. FAILED_PRECONDITION: the file is newer than the steps, older than
 // kOldestVersion, or belongs to another program.
-absl::Status Migrate(Connection& connection, const std::string& path,
+absl::Status Migrate(SqliteConnection& connection, const std::string& path,
                      absl::Span<const absl::string_view> steps);
 
 }  // namespace tune::db

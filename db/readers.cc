@@ -31,8 +31,7 @@ absl::StatusOr<Readers::Borrowed> Readers::Borrow() {
     }
     ++open_count_;
   }
-  absl::StatusOr<std::unique_ptr<Connection>> opened =
-      Connection::Open(path_, Connection::Mode::kReadOnly);
+  absl::StatusOr<std::unique_ptr<Connection>> opened = connect_();
   if (opened.ok()) return Borrowed(opened->release(), Return{this});
   MutexLock lock(mutex_);
   --open_count_;

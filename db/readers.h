@@ -3,8 +3,9 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,9 +25,11 @@ class Readers {
   // Goes back to the pool at the end of its life. REQUIRES: its statements are gone by then.
   using Borrowed = std::unique_ptr<Connection, Return>;
 
+  using Connect = std::function<absl::StatusOr<std::unique_ptr<Connection>>()>;
+
   // `patience`: how long a reader waits for a connection.
-  Readers(std::string path, absl::Duration patience)
-      : path_(std::move(path)), patience_(patience) {}
+  Readers(Connect connect, absl::Duration patience)
+      : connect_(std::move(connect)), patience_(patience) {}
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
 
@@ -36,7 +39,7 @@ class Readers {
  private:
   void TakeBack(Connection* connection);
 
-  const std::string path_;
+  const Connect connect_;
   const absl::Duration patience_;
   Mutex mutex_;
   std::condition_variable returned_;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteStore's calls about records.
+// SqlStore's calls about records.
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "db/rows.h"
-#include "db/sqlite_store.h"
+#include "db/sql_store.h"
 
 namespace tune::db {
 namespace {
@@ -78,7 +78,7 @@ constexpr char kCountFirst[] =
 
 }  // namespace
 
-absl::StatusOr<int64_t> SqliteStore::CountRecords(Connection& reader) {
+absl::StatusOr<int64_t> SqlStore::CountRecords(Connection& reader) {
   MutexLock lock(count_mutex_);
   ASSIGN_OR_RETURN(const int64_t newest,
                    reader.QueryInteger("SELECT coalesce(max(id), 0) FROM record"));
@@ -90,7 +90,7 @@ absl::StatusOr<int64_t> SqliteStore::CountRecords(Connection& reader) {
   return counted_;
 }
 
-absl::StatusOr<int64_t> SqliteStore::PublishRecord(const lookup::Record& record,
+absl::StatusOr<int64_t> SqlStore::PublishRecord(const lookup::Record& record,
                                                    const SweepRow* done) {
   const std::optional<SweepRow> sweep =
       done == nullptr ? std::nullopt : std::optional<SweepRow>(*done);
@@ -100,38 +100,38 @@ absl::StatusOr<int64_t> SqliteStore::PublishRecord(const lookup::Record& record,
     Statement known = connection.Prepare("SELECT id FROM record WHERE trial_id = ?");
     ASSIGN_OR_RETURN(const bool is_published, known.Bind(record.trial.id).Step());
     if (is_published) return known.FirstInteger();
+    RETURN_IF_ERROR(connection.AppendAlone("record"));
     Statement insert = connection.Prepare(
         "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms, artifact) "
-        "VALUES (?, ?, ?, ?, ?)");
+        "VALUES (?, ?, ?, ?, ?) RETURNING id");
     insert.Bind(record.trial.id, record.default_latency_ns, record.tie_count,
                 record.published_unix_ms, record.artifact);
-    RETURN_IF_ERROR(insert.Run());
-    return connection.last_insert_id();
+    return ReturnedId(insert);
   });
 }
 
-absl::StatusOr<std::vector<lookup::Record>> SqliteStore::CurrentRecords() {
+absl::StatusOr<std::vector<lookup::Record>> SqlStore::CurrentRecords() {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat(SelectCurrentRecords(), "ORDER BY current_record.id"));
   return ReadReadable(query, ReadRecord, unreadable_, "record");
 }
 
-absl::StatusOr<std::vector<lookup::Record>> SqliteStore::RecordsAfter(int64_t record_id) {
+absl::StatusOr<std::vector<lookup::Record>> SqlStore::RecordsAfter(int64_t record_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectRecords(), "WHERE current_record.id > ? ORDER BY current_record.id"));
   return ReadReadable(query.Bind(record_id), ReadRecord, unreadable_, "record");
 }
 
-absl::StatusOr<std::vector<lookup::Record>> SqliteStore::NewestRecords(size_t count) {
+absl::StatusOr<std::vector<lookup::Record>> SqlStore::NewestRecords(size_t count) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat(SelectRecords(), "ORDER BY current_record.id DESC LIMIT ?"));
   return ReadReadable(query.Bind(static_cast<int64_t>(count)), ReadRecord, unreadable_, "record");
 }
 
-absl::StatusOr<std::string> SqliteStore::FingerprintOfRecords(int64_t record_id) {
+absl::StatusOr<std::string> SqlStore::FingerprintOfRecords(int64_t record_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       "SELECT count(*) || ' records, the last ' || coalesce(max(id), 0) || ' of trial ' || "
@@ -143,7 +143,7 @@ absl::StatusOr<std::string> SqliteStore::FingerprintOfRecords(int64_t record_id)
   return fingerprint;
 }
 
-absl::StatusOr<int64_t> SqliteStore::RebuildRecords(int64_t sweep_id) {
+absl::StatusOr<int64_t> SqlStore::RebuildRecords(int64_t sweep_id) {
   {
     // Nearly always there is none: no write waits while that is found out.
     ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
@@ -153,6 +153,7 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords(int64_t sweep_id) {
     if (!found) return 0;
   }
   return writer_.Compute<int64_t>([sweep_id](Connection& connection) -> absl::StatusOr<int64_t> {
+    RETURN_IF_ERROR(connection.AppendAlone("record"));
     Statement rebuild = connection.Prepare(absl::StrCat(
         "INSERT INTO record (trial_id, default_latency_ns, tie_count, published_unix_ms) "
         "SELECT trial.id, CASE untuned.outcome WHEN 1 THEN untuned.latency_ns_median ELSE 0 END, "
@@ -164,7 +165,7 @@ absl::StatusOr<int64_t> SqliteStore::RebuildRecords(int64_t sweep_id) {
   });
 }
 
-absl::StatusOr<int64_t> SqliteStore::SettledSweep() {
+absl::StatusOr<int64_t> SqlStore::SettledSweep() {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return reader->QueryInteger(
       "SELECT coalesce((SELECT min(sweep.id) - 1 FROM sweep WHERE job_id IN "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteStore's calls about what owners have stored.
+// SqlStore's calls about what owners have stored.
 #include <memory>
 
 #include "absl/cleanup/cleanup.h"
@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "db/retention.h"
 #include "db/rows.h"
-#include "db/sqlite_store.h"
+#include "db/sql_store.h"
 
 namespace tune::db {
 namespace {
@@ -19,51 +19,54 @@ constexpr char kTouched[] = R"sql(
   CREATE TEMP TABLE IF NOT EXISTS kept_trial (id INTEGER PRIMARY KEY);
   CREATE TEMP TABLE IF NOT EXISTS touched_key (id INTEGER PRIMARY KEY);
   CREATE TEMP TABLE IF NOT EXISTS touched_kernel (hash TEXT PRIMARY KEY);
-  DELETE FROM temp.kept_trial; DELETE FROM temp.touched_key; DELETE FROM temp.touched_kernel;
+  DELETE FROM kept_trial; DELETE FROM touched_key; DELETE FROM touched_kernel;
 )sql";
 
 // Keeps trials that other sweeps or records refer to. The newest trial stays for its number.
 constexpr char kKeepTrials[] = R"sql(
-  CREATE TEMP VIEW IF NOT EXISTS telling_sweep AS SELECT * FROM main.sweep
-    WHERE job_id NOT IN (SELECT job_id FROM main.pruned_job)
-       OR id IN (SELECT sweep_id FROM main.trial JOIN main.record ON trial_id = trial.id);
-  INSERT OR IGNORE INTO temp.kept_trial SELECT trial_id FROM record;
-  INSERT OR IGNORE INTO temp.kept_trial SELECT trial_id FROM withdrawn_record;
-  INSERT OR IGNORE INTO temp.kept_trial
-    SELECT best_trial_id FROM telling_sweep WHERE best_trial_id IS NOT NULL;
-  INSERT OR IGNORE INTO temp.kept_trial
-    SELECT default_trial_id FROM telling_sweep WHERE default_trial_id IS NOT NULL;
-  INSERT OR IGNORE INTO temp.kept_trial
-    SELECT value FROM telling_sweep, json_each(tie_trial_ids)
-    WHERE json_valid(tie_trial_ids) AND json_each.type = 'integer';
-  INSERT OR IGNORE INTO temp.kept_trial SELECT max(id) FROM trial WHERE true;
+  DROP VIEW IF EXISTS telling_sweep;
+  CREATE TEMP VIEW telling_sweep AS SELECT * FROM sweep
+    WHERE job_id NOT IN (SELECT job_id FROM pruned_job)
+       OR id IN (SELECT sweep_id FROM trial JOIN record ON trial_id = trial.id);
+  INSERT INTO kept_trial SELECT trial_id FROM record WHERE true ON CONFLICT DO NOTHING;
+  INSERT INTO kept_trial SELECT trial_id FROM withdrawn_record WHERE true ON CONFLICT DO NOTHING;
+  INSERT INTO kept_trial
+    SELECT best_trial_id FROM telling_sweep WHERE best_trial_id IS NOT NULL ON CONFLICT DO NOTHING;
+  INSERT INTO kept_trial
+    SELECT default_trial_id FROM telling_sweep WHERE default_trial_id IS NOT NULL ON CONFLICT DO NOTHING;
+  INSERT INTO kept_trial
+    SELECT tie.value FROM telling_sweep,
+      json_each(CASE json_valid(tie_trial_ids) WHEN 1 THEN tie_trial_ids ELSE '[]' END) AS tie
+    WHERE tie.type = 'integer' ON CONFLICT DO NOTHING;
+  INSERT INTO kept_trial SELECT max(id) FROM trial HAVING max(id) > 0 ON CONFLICT DO NOTHING;
 )sql";
 
 constexpr char kRemove[] = R"sql(
-  INSERT OR IGNORE INTO temp.touched_kernel
-    SELECT kernel_hash FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job);
-  INSERT OR IGNORE INTO temp.touched_kernel
+  INSERT INTO touched_kernel
+    SELECT kernel_hash FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job) ON CONFLICT DO NOTHING;
+  INSERT INTO touched_kernel
     SELECT kernel_hash FROM compared JOIN comparison ON comparison.id = comparison_id
-    WHERE job_id IN (SELECT job_id FROM pruned_job) AND kernel_hash IS NOT NULL;
-  CREATE TEMP VIEW IF NOT EXISTS pruned_gate_kernel AS SELECT * FROM main.gate_kernel
-    WHERE run_id IN (SELECT id FROM main.gate_run
-                     WHERE job_id IN (SELECT job_id FROM main.pruned_job));
-  INSERT OR IGNORE INTO temp.touched_kernel SELECT head_kernel_hash FROM pruned_gate_kernel;
-  INSERT OR IGNORE INTO temp.touched_kernel
-    SELECT base_kernel_hash FROM pruned_gate_kernel WHERE base_kernel_hash IS NOT NULL;
-  INSERT OR IGNORE INTO temp.touched_key
+    WHERE job_id IN (SELECT job_id FROM pruned_job) AND kernel_hash IS NOT NULL ON CONFLICT DO NOTHING;
+  DROP VIEW IF EXISTS pruned_gate_kernel;
+  CREATE TEMP VIEW pruned_gate_kernel AS SELECT * FROM gate_kernel
+    WHERE run_id IN (SELECT id FROM gate_run
+                     WHERE job_id IN (SELECT job_id FROM pruned_job));
+  INSERT INTO touched_kernel SELECT head_kernel_hash FROM pruned_gate_kernel WHERE true ON CONFLICT DO NOTHING;
+  INSERT INTO touched_kernel
+    SELECT base_kernel_hash FROM pruned_gate_kernel WHERE base_kernel_hash IS NOT NULL ON CONFLICT DO NOTHING;
+  INSERT INTO touched_key
     SELECT key_id FROM trial WHERE sweep_id IN
-      (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
+      (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)) ON CONFLICT DO NOTHING;
   UPDATE sweep SET best_trial_id = NULL, default_trial_id = NULL, tie_trial_ids = '[]', summary = ''
     WHERE job_id IN (SELECT job_id FROM pruned_job) AND id NOT IN (SELECT id FROM telling_sweep);
-  INSERT OR IGNORE INTO temp.touched_key
-    SELECT key_id FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job);
-  INSERT OR IGNORE INTO temp.touched_kernel
-    SELECT kernel_hash FROM trial_key WHERE id IN (SELECT id FROM temp.touched_key);
+  INSERT INTO touched_key
+    SELECT key_id FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job) ON CONFLICT DO NOTHING;
+  INSERT INTO touched_kernel
+    SELECT kernel_hash FROM trial_key WHERE id IN (SELECT id FROM touched_key) ON CONFLICT DO NOTHING;
   DELETE FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job) OR trial_id IN
-    (SELECT id FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
+    (SELECT id FROM trial WHERE id NOT IN (SELECT id FROM kept_trial) AND sweep_id IN
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)));
-  DELETE FROM trial WHERE id NOT IN (SELECT id FROM temp.kept_trial) AND sweep_id IN
+  DELETE FROM trial WHERE id NOT IN (SELECT id FROM kept_trial) AND sweep_id IN
     (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job));
   DELETE FROM leg WHERE job_id IN (SELECT job_id FROM pruned_job);
   DELETE FROM gate_verdict WHERE gate_kernel_id IN (SELECT id FROM pruned_gate_kernel);
@@ -77,7 +80,7 @@ constexpr char kRemove[] = R"sql(
   DELETE FROM job_end WHERE job_id IN (SELECT job_id FROM pruned_job);
   UPDATE job SET message = 'its results were removed'
     WHERE id IN (SELECT job_id FROM pruned_job);
-  DELETE FROM trial_key WHERE id IN (SELECT id FROM temp.touched_key)
+  DELETE FROM trial_key WHERE id IN (SELECT id FROM touched_key)
     AND NOT EXISTS (SELECT 1 FROM trial WHERE key_id = trial_key.id)
     AND NOT EXISTS (SELECT 1 FROM profile WHERE key_id = trial_key.id);
 )sql";
@@ -85,29 +88,29 @@ constexpr char kRemove[] = R"sql(
 // Chooses sources whose submission is over: a job of which nothing is stored has left them. No job
 // is pruned for them.
 constexpr char kChooseOrphans[] =
-    "INSERT INTO temp.touched_kernel SELECT kernel_hash FROM kernel_owner "
+    "INSERT INTO touched_kernel SELECT kernel_hash FROM kernel_owner "
     "WHERE ?1 = '' OR kernel_hash IN (SELECT kernel_hash FROM kernel_owner WHERE owner = ?1) "
     "GROUP BY kernel_hash HAVING max(kept_unix_ms) < (unixepoch() - 3600) * 1000";
 
 // A job keeps its sources up to an hour before it is stored, and refers to them once it runs.
 constexpr char kRemoveSources[] = R"sql(
-  DELETE FROM temp.touched_kernel WHERE hash IN (
+  DELETE FROM touched_kernel WHERE hash IN (
     SELECT kernel_hash FROM kernel_owner JOIN job ON job.owner = kernel_owner.owner
     WHERE job.state IN (1, 2) AND job.created_unix_ms <= kept_unix_ms + 3600000);
-  DELETE FROM temp.touched_kernel WHERE hash IN (SELECT kernel_hash FROM sweep)
+  DELETE FROM touched_kernel WHERE hash IN (SELECT kernel_hash FROM sweep)
     OR hash IN (SELECT kernel_hash FROM trial_key)
     OR hash IN (SELECT base_kernel_hash FROM gate_kernel WHERE base_kernel_hash IS NOT NULL)
     OR hash IN (SELECT head_kernel_hash FROM gate_kernel)
     OR hash IN (SELECT kernel_hash FROM compared WHERE kernel_hash IS NOT NULL)
     OR hash IN (SELECT kernel_hash FROM baseline);
-  DELETE FROM kernel_owner WHERE kernel_hash IN (SELECT hash FROM temp.touched_kernel);
-  DELETE FROM kernel_file WHERE kernel_hash IN (SELECT hash FROM temp.touched_kernel);
-  DELETE FROM kernel WHERE hash IN (SELECT hash FROM temp.touched_kernel);
+  DELETE FROM kernel_owner WHERE kernel_hash IN (SELECT hash FROM touched_kernel);
+  DELETE FROM kernel_file WHERE kernel_hash IN (SELECT hash FROM touched_kernel);
+  DELETE FROM kernel WHERE hash IN (SELECT hash FROM touched_kernel);
 )sql";
 
 absl::StatusOr<int64_t> Total(Connection& connection) {
   return connection.QueryInteger(
-      "SELECT coalesce(sum(kernel_bytes + result_bytes), 0) FROM stored");
+      "SELECT CAST(coalesce(sum(kernel_bytes + result_bytes), 0) AS INTEGER) FROM stored");
 }
 
 // Removes the sources that no row refers to.
@@ -183,14 +186,14 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(Statement& query) {
 
 }  // namespace
 
-absl::StatusOr<StoredBytes> SqliteStore::StoredBy(const std::string& owner) {
+absl::StatusOr<StoredBytes> SqlStore::StoredBy(const std::string& owner) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(kSelectStored, "WHERE owner = ?"));
   ASSIGN_OR_RETURN(const bool found, query.Bind(owner).Step());
   return found ? ReadStored(query) : StoredBytes{.owner = owner};
 }
 
-absl::StatusOr<std::vector<StoredBytes>> SqliteStore::StoredMost(uint32_t limit) {
+absl::StatusOr<std::vector<StoredBytes>> SqlStore::StoredMost(uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, statistics_readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(kSelectStored, "WHERE owner != '' ",
@@ -204,7 +207,7 @@ absl::StatusOr<std::vector<StoredBytes>> SqliteStore::StoredMost(uint32_t limit)
   }
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteStore::ArtifactsOf(const std::string& owner) {
+absl::StatusOr<std::vector<std::string>> SqlStore::ArtifactsOf(const std::string& owner) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       "SELECT DISTINCT artifact FROM record JOIN trial ON trial.id = trial_id "
@@ -213,7 +216,7 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::ArtifactsOf(const std::str
   return ReadTexts(query.Bind(owner));
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteStore::NameSpacesOf(const std::string& artifact) {
+absl::StatusOr<std::vector<std::string>> SqlStore::NameSpacesOf(const std::string& artifact) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       "SELECT DISTINCT name_space FROM record JOIN trial ON trial.id = trial_id "
@@ -221,7 +224,7 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::NameSpacesOf(const std::st
   return ReadTexts(query.Bind(artifact));
 }
 
-absl::Status SqliteStore::SetArtifactBytes(const std::string& owner, uint64_t bytes) {
+absl::Status SqlStore::SetArtifactBytes(const std::string& owner, uint64_t bytes) {
   return writer_.Run([owner, bytes](Connection& connection) {
     return connection
         .Prepare(
@@ -232,7 +235,7 @@ absl::Status SqliteStore::SetArtifactBytes(const std::string& owner, uint64_t by
   });
 }
 
-absl::StatusOr<Pruned> SqliteStore::Prune(const PruneFilter& filter, int64_t after_job_id) {
+absl::StatusOr<Pruned> SqlStore::Prune(const PruneFilter& filter, int64_t after_job_id) {
   const auto pruned = std::make_shared<Pruned>();
   const absl::Status status =
       writer_.Run([filter, after_job_id, pruned](Connection& connection) -> absl::Status {

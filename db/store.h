@@ -45,7 +45,7 @@ struct StoreStatistics {
   // Records that an older daemon had published without a confirmation. They no longer count.
   uint64_t withdrawn_record_count = 0;
   uint32_t schema_version = 0;
-  std::string sqlite_version;
+  std::string engine;  // "SQLite 3.40.1"
 };
 
 // A row that a list leaves out because its content does not parse.
@@ -86,7 +86,8 @@ class Store : public KernelStore,
               public TokenStore,
               public Retention {
  public:
-  // Opens or creates `path`, migrates its schema (with a backup first) and checks it.
+  // Opens or creates the file `path`, migrates its schema (with a backup first) and checks it; or
+  // the database at a URL "postgresql://...".
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
                                                      const StoreOptions& options = {});
   // Opens a store that another process may be writing to, and takes no lock. Calls that would

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// SqliteStore's calls about tokens.
+// SqlStore's calls about tokens.
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "db/columns.h"
-#include "db/sqlite_store.h"
+#include "db/sql_store.h"
 #include "db/token.h"
 
 namespace tune::db {
 
-absl::StatusOr<int64_t> SqliteStore::AddToken(const TokenRow& token) {
+absl::StatusOr<int64_t> SqlStore::AddToken(const TokenRow& token) {
   return writer_.Compute<int64_t>(
       [token](Connection& connection) { return InsertNew(connection, "token", token, {{"id"}}); });
 }
 
-absl::Status SqliteStore::UpdateToken(const TokenRow& token) {
+absl::Status SqlStore::UpdateToken(const TokenRow& token) {
   return writer_.Run([token](Connection& connection) -> absl::Status {
     RETURN_IF_ERROR(connection
                         .Prepare("UPDATE token SET last_used_unix_ms = max(last_used_unix_ms, ?), "
@@ -25,12 +25,12 @@ absl::Status SqliteStore::UpdateToken(const TokenRow& token) {
   });
 }
 
-absl::StatusOr<std::vector<TokenRow>> SqliteStore::ListTokens() {
+absl::StatusOr<std::vector<TokenRow>> SqlStore::ListTokens() {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<TokenRow>(*reader, {}, "token ORDER BY id DESC");
 }
 
-absl::Status SqliteStore::RemoveTokens(int64_t ended_before_unix_ms) {
+absl::Status SqlStore::RemoveTokens(int64_t ended_before_unix_ms) {
   return writer_.Run([ended_before_unix_ms](Connection& connection) {
     return connection
         .Prepare(

@@ -15,15 +15,8 @@ namespace {
 
 constexpr size_t kMaxBatch = 256;
 constexpr size_t kMaxQueued = 1024;
-// SQLite's own default for automatic checkpoints.
-constexpr int kCheckpointPages = 1000;
+constexpr int kTriesMax = 5;
 constexpr std::chrono::seconds kIdle(1);
-
-// Called by SQLite on the writer thread after each commit.
-int KeepLogPages(void* log_pages, sqlite3*, const char*, int pages) {
-  *static_cast<int*>(log_pages) = pages;
-  return SQLITE_OK;
-}
 
 }  // namespace
 
@@ -34,7 +27,6 @@ Writer::Writer(std::unique_ptr<Connection> connection, absl::Duration patience,
       patience_(patience),
       wrote_(std::move(wrote)) {
   if (!writable_) return;
-  sqlite3_wal_hook(connection_->handle(), KeepLogPages, &log_pages_);
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -79,7 +71,7 @@ void Writer::Loop() {
   while (true) {
     std::vector<TaskPtr> batch = TakeBatch();
     if (batch.empty()) {
-      CheckpointWhenIdle();
+      unsettled_ = connection_->Maintain(/*idle=*/true);
       MutexLock lock(mutex_);
       if (stopping_ && queued_.empty()) return;
       continue;
@@ -90,7 +82,7 @@ void Writer::Loop() {
       for (const TaskPtr& task : batch) task->done = true;
     }
     batch_done_.notify_all();
-    CheckpointAfterCommit();
+    unsettled_ = connection_->Maintain(/*idle=*/false);
   }
 }
 
@@ -99,7 +91,7 @@ std::vector<Writer::TaskPtr> Writer::TakeBatch() {
   const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !queued_.empty();
   };
-  if (log_pages_ > 0) {
+  if (unsettled_) {
     queued_changed_.wait_for(lock.native(), kIdle, wanted);
   } else {
     queued_changed_.wait(lock.native(), wanted);
@@ -111,18 +103,32 @@ std::vector<Writer::TaskPtr> Writer::TakeBatch() {
 }
 
 void Writer::RunBatch(const std::vector<TaskPtr>& batch) {
-  // IMMEDIATE: the write lock is taken here, where waiting for it is safe.
-  absl::Status begun = connection_->Prepare("BEGIN IMMEDIATE").Run();
-  if (!begun.ok()) return FailBatch(batch, begun);
+  absl::Status failed = TryBatch(batch);
+  for (int tries = 1; !failed.ok(); ++tries) {
+    const Connection::After after = connection_->AfterFailure();
+    if (after == Connection::After::kCommitted) return;
+    if (after == Connection::After::kNothing || tries == kTriesMax) break;
+    for (const TaskPtr& task : batch) task->status = absl::OkStatus();
+    failed = TryBatch(batch);
+  }
+  // Work that failed by itself keeps its own reason.
+  for (const TaskPtr& task : batch) {
+    if (task->status.ok()) task->status = failed;
+  }
+}
+
+absl::Status Writer::TryBatch(const std::vector<TaskPtr>& batch) {
+  RETURN_IF_ERROR(connection_->BeginWriting());
   for (const TaskPtr& task : batch) {
     RunTask(*task);
-    // A full disk or a lack of memory makes SQLite undo the whole transaction.
-    if (!connection_->in_transaction()) return FailBatch(batch, task->status);
+    // A full disk or a lack of memory makes the engine undo the whole transaction.
+    if (!connection_->in_transaction()) return task->status;
   }
-  absl::Status committed = connection_->Prepare("COMMIT").Run();
-  if (committed.ok()) return;
-  if (connection_->in_transaction()) connection_->Prepare("ROLLBACK").Run().IgnoreError();
-  FailBatch(batch, committed);
+  const absl::Status committed = connection_->Prepare("COMMIT").Run();
+  if (!committed.ok() && connection_->in_transaction()) {
+    connection_->Prepare("ROLLBACK").Run().IgnoreError();
+  }
+  return committed;
 }
 
 void Writer::RunTask(Task& task) {
@@ -130,36 +136,12 @@ void Writer::RunTask(Task& task) {
   if (!task.status.ok()) return;
   task.status = Contained([&] { return task.work(*connection_); });
   if (!connection_->in_transaction()) {
-    if (task.status.ok()) task.status = absl::AbortedError("the transaction was rolled back");
+    if (task.status.ok()) task.status = absl::UnavailableError("the transaction was rolled back");
     return;
   }
   if (!task.status.ok()) connection_->Prepare("ROLLBACK TO task").Run().IgnoreError();
   absl::Status released = connection_->Prepare("RELEASE task").Run();
   if (task.status.ok()) task.status = released;
-}
-
-// Work that failed by itself keeps its own reason.
-void Writer::FailBatch(const std::vector<TaskPtr>& batch, const absl::Status& status) {
-  for (const TaskPtr& task : batch) {
-    if (task->status.ok()) task->status = status;
-  }
-}
-
-void Writer::CheckpointAfterCommit() {
-  if (log_pages_ < kCheckpointPages) return;
-  // Passive: never waits for a reader. The next checkpoint copies the rest.
-  sqlite3_wal_checkpoint_v2(connection_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
-                            nullptr);
-}
-
-void Writer::CheckpointWhenIdle() {
-  if (log_pages_ == 0) return;
-  // No waiting for readers: a write may come at any moment. If one is in the way, next time.
-  sqlite3_busy_handler(connection_->handle(), nullptr, nullptr);
-  const int code = sqlite3_wal_checkpoint_v2(connection_->handle(), nullptr,
-                                             SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  sqlite3_busy_timeout(connection_->handle(), kBusyTimeoutMs);
-  if (code == SQLITE_OK) log_pages_ = 0;
 }
 
 }  // namespace tune::db

@@ -71,15 +71,14 @@ class Writer {
   // The next batch; empty when the writer was idle for a while or is to stop.
   std::vector<TaskPtr> TakeBatch();
   void RunBatch(const std::vector<TaskPtr>& batch);
+  // Sets the status of each task. Returns the error that undid the whole transaction.
+  absl::Status TryBatch(const std::vector<TaskPtr>& batch);
   void RunTask(Task& task);
-  void FailBatch(const std::vector<TaskPtr>& batch, const absl::Status& status);
-  void CheckpointAfterCommit();
-  void CheckpointWhenIdle();
 
   const bool writable_;
   // On the writer thread only, once it runs.
   std::unique_ptr<Connection> connection_;
-  int log_pages_ = 0;  // in the write-ahead log, as of the last commit
+  bool unsettled_ = false;  // the connection has maintenance to do once the writer is idle
 
   const absl::Duration patience_;
   const std::function<void(absl::Duration)> wrote_;

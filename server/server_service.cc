@@ -134,7 +134,7 @@ grpc::ServerUnaryReactor* ServerService::GetStatus(grpc::CallbackServerContext* 
         response->set_record_count(statistics.record_count);
         response->set_withdrawn_record_count(statistics.withdrawn_record_count);
         response->set_snapshot_id(parts_.records.snapshot()->snapshot_id());
-        response->set_sqlite_version(statistics.sqlite_version);
+        response->set_store_engine(statistics.engine);
         response->set_schema_version(statistics.schema_version);
         response->set_compile_cache_bytes(parts_.workers.cache().known_bytes());
         response->set_compile_workers(parts_.workers.limits().compile_workers);

@@ -16,7 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "db/rows.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 #include "db/store.h"
 #include "server/wire/spec.h"
 #include "tuner/kernel/kernel.h"
@@ -155,7 +155,7 @@ absl::Status Make(const std::string& path, int64_t count, uint32_t seed) {
     for (const KernelRow& kernel : kernels) RETURN_IF_ERROR(store->PutKernel(kernel));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
-                   Connection::Open(path, Connection::Mode::kReadWriteCreate));
+                   SqliteConnection::Open(path, SqliteConnection::Mode::kReadWriteCreate));
   // Nobody mourns a store that was not finished.
   RETURN_IF_ERROR(connection->Execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -400000"));
   std::mt19937 random(seed);

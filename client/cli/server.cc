@@ -114,7 +114,7 @@ void PrintStatus(const v1::ServerStatus& server) {
       {"compilers", absl::StrCat(server.compile_workers(), " worker processes at most")},
       {"you", absl::StrCat(server.caller().name(), ", ", RoleText(server.caller().role()))},
       {"tls", CertificateText(server.certificate())},
-      {"sqlite", absl::StrCat(server.sqlite_version(), ", schema ", server.schema_version())}};
+      {"store", absl::StrCat(server.store_engine(), ", schema ", server.schema_version())}};
   for (const auto& [title, value] : lines) {
     if (!value.empty()) std::printf("%-11s%s\n", title, value.c_str());
   }

@@ -61,7 +61,7 @@ std::vector<int64_t> AppendUntilKilled(const std::string& path, size_t kill_afte
   return ids;
 }
 
-TEST_F(StoreTest, KillsLoseNothingThatWasAcknowledged) {
+TEST_F(StoreFileTest, KillsLoseNothingThatWasAcknowledged) {
   constexpr int kKills = 40;
   std::mt19937 random(20240607);
   std::set<int64_t> acknowledged;
@@ -114,7 +114,7 @@ void FillTheDisk(const std::string& path, std::string& failure) {
   if ((*store)->Statistics()->trial_count != stored + 1) failure = "lost trials";
 }
 
-TEST_F(StoreTest, AFullDiskStopsWritesUntilThereIsSpace) {
+TEST_F(StoreFileTest, AFullDiskStopsWritesUntilThereIsSpace) {
   EXPECT_EXIT(
       {
         std::string failure;
@@ -126,7 +126,7 @@ TEST_F(StoreTest, AFullDiskStopsWritesUntilThereIsSpace) {
   EXPECT_GT(Reopen().Statistics().value().trial_count, 0u);
 }
 
-TEST_F(StoreTest, ASecondOpenFailsAndNamesTheOwner) {
+TEST_F(StoreFileTest, ASecondOpenFailsAndNamesTheOwner) {
   Reopen();
   absl::Status status = Store::Open(path()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
@@ -138,7 +138,7 @@ TEST_F(StoreTest, ASecondOpenFailsAndNamesTheOwner) {
   EXPECT_TRUE(Store::Open(path()).ok()) << "free again once it is closed";
 }
 
-TEST_F(StoreTest, AFileOfGarbageIsDataLoss) {
+TEST_F(StoreFileTest, AFileOfGarbageIsDataLoss) {
   std::ofstream(path()) << std::string(8192, 'g');
   absl::Status status = Store::Open(path()).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
@@ -146,7 +146,7 @@ TEST_F(StoreTest, AFileOfGarbageIsDataLoss) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("move the file aside"));
 }
 
-TEST_F(StoreTest, DamagedPagesAreDataLoss) {
+TEST_F(StoreFileTest, DamagedPagesAreDataLoss) {
   Store& store = OpenWithSweep();
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id, i), MakeTrialKey("k1")).ok());
@@ -161,7 +161,7 @@ TEST_F(StoreTest, DamagedPagesAreDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
 }
 
-TEST_F(StoreTest, ATruncatedFileNeverCrashes) {
+TEST_F(StoreFileTest, ATruncatedFileNeverCrashes) {
   OpenWithSweep();
   store_.reset();
   const uintmax_t size = std::filesystem::file_size(path());
@@ -176,7 +176,7 @@ TEST_F(StoreTest, ATruncatedFileNeverCrashes) {
   }
 }
 
-TEST_F(StoreTest, AMissingFolderAndAFolderAreNoFiles) {
+TEST_F(StoreFileTest, AMissingFolderAndAFolderAreNoFiles) {
   absl::Status missing = Store::Open(absl::StrCat(folder_, "/no/such/tune.db")).status();
   EXPECT_TRUE(absl::IsNotFound(missing)) << missing;
   EXPECT_TRUE(absl::IsInvalidArgument(Store::Open(folder_).status()));
@@ -184,11 +184,11 @@ TEST_F(StoreTest, AMissingFolderAndAFolderAreNoFiles) {
 }
 
 void Execute(const std::string& path, const char* sql) {
-  auto connection = Connection::Open(path, Connection::Mode::kReadWriteCreate).value();
+  auto connection = SqliteConnection::Open(path, SqliteConnection::Mode::kReadWriteCreate).value();
   ASSERT_TRUE(connection->Execute(sql).ok());
 }
 
-TEST_F(StoreTest, RefusesASchemaFromTheFuture) {
+TEST_F(StoreFileTest, RefusesASchemaFromTheFuture) {
   Reopen();
   store_.reset();
   Execute(path(), "PRAGMA user_version = 99");
@@ -197,17 +197,17 @@ TEST_F(StoreTest, RefusesASchemaFromTheFuture) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("schema version 99"));
 }
 
-TEST_F(StoreTest, RefusesADatabaseOfAnotherProgram) {
+TEST_F(StoreFileTest, RefusesADatabaseOfAnotherProgram) {
   Execute(path(), "CREATE TABLE theirs (x)");
   absl::Status status = Store::Open(path()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("another program"));
 }
 
-TEST_F(StoreTest, AFailedMigrationLeavesTheFileAndABackup) {
+TEST_F(StoreFileTest, AFailedMigrationLeavesTheFileAndABackup) {
   OpenWithSweep();
   store_.reset();
-  auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
+  auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
   std::vector<absl::string_view> steps(SchemaSteps().begin(), SchemaSteps().end());
   const std::string version = absl::StrCat(NewestVersion());
   steps.push_back("ALTER TABLE kernel ADD COLUMN note TEXT; SELECT * FROM no_such_table;");

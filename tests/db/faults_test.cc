@@ -17,7 +17,7 @@
 
 #include "absl/time/clock.h"
 #include "db/log_check.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/db/faulty_disk.h"
@@ -308,7 +308,7 @@ std::string FillASmallFileSystem(const std::string& folder, const std::string& p
   return store->TrialsOfSweep(sweep_id).value().size() == stored + 1 ? kGood : "lost trials";
 }
 
-TEST_F(StoreTest, AFullFileSystemStopsWritesUntilThereIsSpace) {
+TEST_F(StoreFileTest, AFullFileSystemStopsWritesUntilThereIsSpace) {
   const std::string said = InChild([this] { return FillASmallFileSystem(folder_, path()); });
   if (said == "cannot mount") GTEST_SKIP() << said;
   EXPECT_EQ(said, kGood);
@@ -319,7 +319,7 @@ void BecomeNobody() {
   if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(2);
 }
 
-TEST_F(StoreTest, OpenFailsWithPermissionDeniedInAReadOnlyFolder) {
+TEST_F(StoreFileTest, OpenFailsWithPermissionDeniedInAReadOnlyFolder) {
   OpenWithSweep();
   store_.reset();
   const auto open = [this]() -> std::string {
@@ -346,12 +346,12 @@ TEST_F(StoreTest, OpenFailsWithPermissionDeniedInAReadOnlyFolder) {
 }
 
 void MustRun(const std::string& path, const char* sql) {
-  auto connection = Connection::Open(path, Connection::Mode::kReadWriteCreate).value();
+  auto connection = SqliteConnection::Open(path, SqliteConnection::Mode::kReadWriteCreate).value();
   const absl::Status status = connection->Execute(sql);
   ASSERT_TRUE(status.ok()) << status;
 }
 
-TEST_F(StoreTest, UnreadableRowsAreLeftOutAndListed) {
+TEST_F(StoreFileTest, UnreadableRowsAreLeftOutAndListed) {
   Store& store = OpenWithSweep();
   SweepRow good = MakeSweepRow("k1");
   good.idempotency_key = "key 2";
@@ -383,7 +383,7 @@ TEST_F(StoreTest, UnreadableRowsAreLeftOutAndListed) {
   EXPECT_EQ(rows[1].id, 2);
 }
 
-TEST_F(StoreTest, KnownTrialsAreTheNewestOfAtMostSoMany) {
+TEST_F(StoreFileTest, KnownTrialsAreTheNewestOfAtMostSoMany) {
   Store& store = OpenWithSweep();
   for (int i = 0; i < 10; ++i) {
     Trial trial = MakeTrial(sweep_.id, i);
@@ -401,7 +401,7 @@ TEST_F(StoreTest, KnownTrialsAreTheNewestOfAtMostSoMany) {
   }
 }
 
-TEST_F(StoreTest, RemembersDeathsOfTheDaemon) {
+TEST_F(StoreFileTest, RemembersDeathsOfTheDaemon) {
   Store& store = OpenWithSweep();
   EXPECT_EQ(store.GetSweep(sweep_.id).value().job.deaths, 0u);
   sweep_.job.deaths = 2;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 #include "tests/db/rows_to_store.h"
 
 namespace tune::db {
@@ -78,9 +78,9 @@ INSERT INTO comparison_leg VALUES
 class MigrationTest : public StoreTest {
  protected:
   void Fill(const std::string& sql, size_t steps = 1) {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
+    auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
     ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(steps)).ok());
-    const absl::Status filled = connection->Execute(sql.c_str());
+    const absl::Status filled = connection->Execute(sql);
     ASSERT_TRUE(filled.ok()) << filled;
   }
 };
@@ -109,7 +109,7 @@ TEST_F(MigrationTest, LegsOfVersion18AreReadAsTheyWere) {
   Fill(kVersion18, /*steps=*/5);
   int64_t stored_bytes = 0;
   {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
+    auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
     stored_bytes = connection->QueryInteger("SELECT sum(result_bytes) FROM stored").value();
   }
   Store& store = Reopen();
@@ -139,7 +139,7 @@ TEST_F(MigrationTest, LegsOfVersion18AreReadAsTheyWere) {
   EXPECT_EQ(compared[1].round, 1);
   EXPECT_EQ(compared[1].outcome, Outcome::kTimedOut);
   // Version 20 counts the rows of gates, comparisons and sweeps, too.
-  auto connection = Connection::Open(path(), Connection::Mode::kReadOnly).value();
+  auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadOnly).value();
   const int64_t counted = connection
                               ->QueryInteger(
                                   "SELECT (SELECT sum(bytes) FROM counted_row) + "

@@ -4,7 +4,7 @@
 
 #include "db/checks.h"
 #include "db/record_store.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 #include "gtest/gtest.h"
 #include "tests/db/rows_to_store.h"
 
@@ -35,10 +35,7 @@ TEST_F(StoreTest, RecordsAfterReturnsOnlyNewerRecords) {
   EXPECT_EQ(store.RecordsAfter(first)->front().id, second);
   EXPECT_EQ(store.RecordsAfter(first)->front().trial.config, MakeConfig(64));
   store_.reset();
-  {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    ASSERT_TRUE(connection->Execute("DELETE FROM record WHERE id = 1").ok());
-  }
+  ASSERT_EQ(RunSql(path(), "DELETE FROM record WHERE id = 1"), "");
   EXPECT_NE(Reopen().FingerprintOfRecords(first).value(), before);
   EXPECT_TRUE(store_->CheckFile({}).ok());
 }
@@ -92,8 +89,9 @@ TEST_F(StoreTest, RebuildRecordsSkipsSettledSweeps) {
 
 // Its daemon stops, so nobody wants to know any more.
 TEST_F(StoreTest, TheCheckOfTheFileEndsWhenItIsCancelled) {
+  if (PostgresForTests() != nullptr) GTEST_SKIP() << "of files";
   Reopen();
-  auto connection = Connection::Open(path(), Connection::Mode::kReadOnly).value();
+  auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadOnly).value();
   EXPECT_TRUE(QuickCheck(*connection, path(), [] { return false; }).ok());
   EXPECT_TRUE(absl::IsCancelled(QuickCheck(*connection, path(), [] { return true; })));
   EXPECT_TRUE(QuickCheck(*connection, path()).ok()) << "and the connection goes on";

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "db/migrations.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/db/faulty_disk.h"
@@ -26,9 +26,7 @@ class RecordsTest : public StoreTest {
   }
   // REQUIRES: the store is closed.
   void Execute(const std::string& sql) {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    const absl::Status status = connection->Execute(sql.c_str());
-    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(RunSql(path(), sql), "");
   }
   lookup::Record Measured(const Trial& trial, const TrialKey& key = MakeTrialKey("k1")) {
     lookup::Record record{.key = key, .trial = trial};
@@ -129,6 +127,7 @@ TEST_F(RecordsTest, ATrialIsPublishedOnce) {
 }
 
 TEST_F(RecordsTest, ASweepIsDoneWithItsRecordOrNeither) {
+  if (PostgresForTests() != nullptr) GTEST_SKIP() << "the disk is the server's";
   Store& store = OpenWithSweep();
   const lookup::Record record = Measured(MakeConfirmed(sweep_.id));
   SweepRow done = sweep_;
@@ -200,8 +199,9 @@ VALUES (1, 2, 200, 0, 5, 'sha256:a'), (2, 1, 200, 0, 6, ''), (3, 1, 200, 0, 7, '
 )";
 
 TEST_F(RecordsTest, UnconfirmedRecordsOfAnOlderDaemonAreWithdrawn) {
+  if (PostgresForTests() != nullptr) GTEST_SKIP() << "of files";
   {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
+    auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
     ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(1)).ok());
   }
   Execute(kBeforeVersion15);
@@ -227,8 +227,7 @@ TEST_F(RecordsTest, UnconfirmedRecordsOfAnOlderDaemonAreWithdrawn) {
        {"UPDATE trial SET message = ''", "DELETE FROM trial_key",
         "INSERT INTO trial_key VALUES (9, 'none', '', '', '', '', 1, '', '', '')",
         "INSERT INTO record (trial_id, tie_count, published_unix_ms) VALUES (99, 0, 0)"}) {
-    auto connection = Connection::Open(path(), Connection::Mode::kReadWriteCreate).value();
-    EXPECT_FALSE(connection->Execute(sql).ok()) << sql;
+    EXPECT_NE(RunSql(path(), sql), "") << sql;
   }
   Execute("SELECT * FROM trial_view; SELECT * FROM current_record");
 }

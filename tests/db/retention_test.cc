@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
-
 #include <limits>
 #include <map>
 #include <string>
@@ -12,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 #include "tests/db/rows_to_store.h"
 
 namespace tune::db {
@@ -62,17 +60,6 @@ class RetentionTest : public StoreTest {
       all.bytes += some->bytes;
       if (last == 0) return all;
     }
-  }
-  // Runs SQL as a person with sqlite3 would: returns the error, or "".
-  std::string RunSql(const std::string& sql) {
-    sqlite3* handle = nullptr;
-    sqlite3_open(path().c_str(), &handle);
-    char* error = nullptr;
-    sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, &error);
-    const std::string text = error == nullptr ? "" : error;
-    sqlite3_free(error);
-    sqlite3_close(handle);
-    return text;
   }
 };
 
@@ -183,7 +170,7 @@ TEST_F(RetentionTest, ProfilesCountForWhoAskedAndArePrunedWithTheirJob) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(store_->AppendProfile(row).ok());
   EXPECT_GT(ResultBytes("mallory"), without + 3 * 5000);
   EXPECT_EQ(ResultBytes("alice"), of_alice) << "whose trial it is of";
-  EXPECT_THAT(RunSql("DELETE FROM profile"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM profile"), HasSubstr("append-only"));
 
   const Pruned pruned = PruneAll({.owner = "mallory", .before_unix_ms = kForever});
   EXPECT_EQ(pruned.jobs, 1u);
@@ -245,7 +232,8 @@ const std::map<std::string, std::string> kNotCounted = {
 };
 
 TEST_F(RetentionTest, EveryTableIsCountedOrHasAReasonNotToBe) {
-  auto connection = Connection::Open(path(), Connection::Mode::kReadOnly).value();
+  if (PostgresForTests() != nullptr) GTEST_SKIP() << "of files";
+  auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadOnly).value();
   Statement tables = connection->Prepare(
       "SELECT name, (SELECT group_concat(sql, char(10)) FROM sqlite_schema AS inside "
       "WHERE inside.type = 'trigger' AND inside.tbl_name = outside.name "
@@ -303,9 +291,9 @@ TEST_F(RetentionTest, MessagesOfGatesAndComparisonsCountAndArePrunedWithTheirSou
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(store_->AddCompared(compared).ok());
     EXPECT_GT(ResultBytes(owner), before + 7 * 5000);
   }
-  EXPECT_THAT(RunSql("DELETE FROM gate_verdict"), HasSubstr("append-only"));
-  EXPECT_THAT(RunSql("DELETE FROM gate_kernel"), HasSubstr("append-only"));
-  EXPECT_THAT(RunSql("DELETE FROM compared"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM gate_verdict"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM gate_kernel"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM compared"), HasSubstr("append-only"));
 
   const uint64_t of_alice = ResultBytes("alice");
   const Pruned pruned = PruneAll({.before_unix_ms = kForever});
@@ -327,7 +315,7 @@ TEST_F(RetentionTest, SourcesThatNoRowRefersToArePrunedOnceTheirSubmissionIsOver
   }
   const PruneFilter filter{.owner = "mallory", .before_unix_ms = kForever};
   EXPECT_EQ(PruneAll(filter).bytes, 0u) << "their jobs may be about to be stored";
-  ASSERT_EQ(RunSql("UPDATE kernel_owner SET kept_unix_ms = (unixepoch() - 7200) * 1000"), "");
+  ASSERT_EQ(RunSql(path(), "UPDATE kernel_owner SET kept_unix_ms = (unixepoch() - 7200) * 1000"), "");
   EXPECT_EQ(PruneAll({.owner = "bob", .before_unix_ms = kForever}).bytes, 0u);
 
   JobRow job{.kind = JobKind::kGate, .state = JobState::kQueued, .owner = "mallory"};
@@ -347,11 +335,11 @@ TEST_F(RetentionTest, SourcesThatNoRowRefersToArePrunedOnceTheirSubmissionIsOver
 TEST_F(RetentionTest, NothingElseDeletesEvidence) {
   Sweep("alice", "k1", 2);
   Sweep("bob", "k1", 1);
-  EXPECT_THAT(RunSql("DELETE FROM trial"), HasSubstr("append-only"));
-  EXPECT_THAT(RunSql("DELETE FROM trial_key"), HasSubstr("append-only"));
-  EXPECT_THAT(RunSql("DELETE FROM kernel_file"), HasSubstr("immutable"));
-  EXPECT_THAT(RunSql("DELETE FROM kernel"), HasSubstr("immutable"));
-  EXPECT_THAT(RunSql("DELETE FROM job"), HasSubstr("kept"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM trial"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM trial_key"), HasSubstr("append-only"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM kernel_file"), HasSubstr("immutable"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM kernel"), HasSubstr("immutable"));
+  EXPECT_THAT(RunSql(path(), "DELETE FROM job"), HasSubstr("kept"));
 }
 
 }  // namespace

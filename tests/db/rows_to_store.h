@@ -10,6 +10,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "db/postgres_connection.h"
+#include "db/postgres_dialect.h"
+#include "db/sqlite_connection.h"
 #include "db/store.h"
 #include "gtest/gtest.h"
 #include "tuner/trial_key.h"
@@ -114,19 +117,43 @@ inline Trial MakeConfirmed(int64_t sweep_id, int64_t block = 64) {
   return trial;
 }
 
-// A fresh folder, removed at the end of the test.
+// The URL of a server for tests of the store in PostgreSQL (tests/postgres.py); null: they are of
+// SQLite.
+inline const char* PostgresForTests() { return std::getenv("TUNE_TEST_POSTGRES"); }
+
+// PostgreSQL has no INSERT OR REPLACE.
+inline bool IsOfSqliteAlone(const std::string& sql) {
+  return PostgresForTests() != nullptr && sql.starts_with("INSERT OR REPLACE");
+}
+
+// Runs SQL beside the store, as a person would: returns the error, or "".
+inline std::string RunSql(const std::string& store, const std::string& sql) {
+  absl::Status status;
+  if (IsPostgresUrl(store)) {
+    status = PostgresConnection::Open({.url = store}).value()->Execute(sql);
+  } else {
+    using Mode = SqliteConnection::Mode;
+    status = SqliteConnection::Open(store, Mode::kReadWriteCreate).value()->Execute(sql);
+  }
+  return std::string(status.message());
+}
+
+// A fresh folder, removed at the end of the test, or an empty database.
 class StoreTest : public testing::Test {
  protected:
   StoreTest() {
     std::string folder = (std::filesystem::temp_directory_path() / "tune_store_XXXXXX").string();
     folder_ = mkdtemp(folder.data());
+    if (PostgresForTests() == nullptr) return;
+    path_ = PostgresForTests();
+    EXPECT_EQ(RunSql(path_, "DROP SCHEMA IF EXISTS tunectl CASCADE"), "");
   }
   ~StoreTest() override {
     store_.reset();
     std::filesystem::remove_all(folder_);
   }
 
-  std::string path() const { return absl::StrCat(folder_, "/tune.db"); }
+  std::string path() const { return path_.empty() ? absl::StrCat(folder_, "/tune.db") : path_; }
 
   // Opens the store, closing the one before. Fails the test if it does not open.
   Store& Reopen() {
@@ -147,8 +174,12 @@ class StoreTest : public testing::Test {
   }
 
   std::string folder_;
+  std::string path_;
   std::unique_ptr<Store> store_;
   SweepRow sweep_;
 };
+
+// Tests of the file itself.
+class StoreFileTest : public StoreTest {};
 
 }  // namespace tune::db

@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "db/statement.h"
+#include "db/sqlite_connection.h"
 #include "server/server.h"
 #include "tests/server/test_server.h"
 #include "tune/v1/comparison.grpc.pb.h"
@@ -62,14 +62,14 @@ class TakenUpAgainTest : public testing::Test {
   // REQUIRES: no daemon runs.
   void Execute(const std::string& sql) {
     auto connection =
-        db::Connection::Open(dir_.path() + "/state/tune.db", db::Connection::Mode::kReadWriteCreate)
+        db::SqliteConnection::Open(dir_.path() + "/state/tune.db", db::SqliteConnection::Mode::kReadWriteCreate)
             .value();
-    const absl::Status status = connection->Execute(sql.c_str());
+    const absl::Status status = connection->Execute(sql);
     ASSERT_TRUE(status.ok()) << status;
   }
   int64_t Count(const std::string& sql) {
     auto connection =
-        db::Connection::Open(dir_.path() + "/state/tune.db", db::Connection::Mode::kReadOnly)
+        db::SqliteConnection::Open(dir_.path() + "/state/tune.db", db::SqliteConnection::Mode::kReadOnly)
             .value();
     return connection->QueryInteger(sql.c_str()).value();
   }
