@@ -2,6 +2,7 @@
 #include "apps/tunerd_settings.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -188,6 +189,14 @@ constexpr char kStateHelp[] =
 
 void AddPlaces(CLI::App& app, ServerOptions& options) {
   app.add_option("--state-dir", options.state_dir, kStateHelp);
+  app.add_option("--store", options.store,
+                 "postgresql://USER@HOST:5432/DATABASE, which several hosts share "
+                 "(docs/operations.md); its password is PGPASSWORD's or ~/.pgpass's. By default a "
+                 "file in the state's folder")
+      ->envname("TUNE_STORE")
+      ->type_name("URL");
+  app.add_option("--host-name", options.host_name,
+                 "Name of this host among those that share the store; by default the system's");
   app.add_option("--snapshot-dir", options.snapshot_dir,
                  "Folder of the snapshots that jobs of this host read; by default in the state's")
       ->envname("TUNE_SNAPSHOT_DIR");
@@ -301,6 +310,11 @@ absl::StatusOr<Settings> ReadSettings(int argc, const char* const* argv) {
   }
   ASSIGN_OR_RETURN(settings.options.clients.certificates,
                    server::ParseCertificateRoles(certificate_roles));
+  if (settings.options.host_name.empty()) {
+    char name[256] = "";
+    gethostname(name, sizeof(name) - 1);
+    settings.options.host_name = name;
+  }
   if (settings.options.state_dir.empty()) {
     ASSIGN_OR_RETURN(settings.options.state_dir, server::DefaultStateDir());
   }

@@ -38,7 +38,7 @@ absl::StatusOr<ComparisonRow> SqlStore::GetComparison(int64_t id) {
 }
 
 absl::StatusOr<std::vector<ComparisonRow>> SqlStore::ListComparisons(uint32_t limit,
-                                                                        int64_t before_id) {
+                                                                     int64_t before_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat("SELECT ", ColumnsOf<ComparisonRow>(kSelectedComparison), " FROM ", kComparisons,

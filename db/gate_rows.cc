@@ -48,8 +48,7 @@ absl::StatusOr<GateRunRow> SqlStore::GetGateRun(int64_t id) {
   return std::move(runs.front());
 }
 
-absl::StatusOr<std::vector<GateRunRow>> SqlStore::ListGateRuns(uint32_t limit,
-                                                                  int64_t before_id) {
+absl::StatusOr<std::vector<GateRunRow>> SqlStore::ListGateRuns(uint32_t limit, int64_t before_id) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<GateRunRow>(kSelectedRun), " FROM ", kRuns,
@@ -94,8 +93,8 @@ absl::StatusOr<std::vector<GateVerdictRow>> SqlStore::GateVerdicts(int64_t run_i
 }
 
 absl::StatusOr<std::vector<BaselineRow>> SqlStore::Baselines(uint32_t limit,
-                                                                const std::string& after_name,
-                                                                const std::string& after_kernel) {
+                                                             const std::string& after_name,
+                                                             const std::string& after_kernel) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<BaselineRow>(
       *reader, {}, "baseline WHERE (name, kernel_name) > (?, ?) ORDER BY name, kernel_name LIMIT ?",

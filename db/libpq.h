@@ -17,7 +17,8 @@ struct Libpq {
 #undef TUNE_LIBPQ
 };
 
-// The library of this process. FAILED_PRECONDITION, with the package to install, if the host has none.
+// The library of this process. FAILED_PRECONDITION, with the package to install, if the host has
+// none.
 absl::StatusOr<const Libpq*> LoadLibpq();
 
 }  // namespace tune::db

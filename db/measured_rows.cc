@@ -69,8 +69,8 @@ absl::Status SqlStore::PutCeilings(const std::vector<CeilingRow>& ceilings) {
 }
 
 absl::StatusOr<std::vector<CeilingRow>> SqlStore::GetCeilings(const std::string& device_name,
-                                                                 const std::string& driver,
-                                                                 const std::string& uuid) {
+                                                              const std::string& driver,
+                                                              const std::string& uuid) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   return Select<CeilingRow>(
       *reader, kSelectedCeiling,
@@ -114,7 +114,7 @@ absl::StatusOr<int64_t> SqlStore::AppendCalibration(const CalibrationRow& row) {
 }
 
 absl::StatusOr<CalibrationRow> SqlStore::LatestCalibration(const std::string& device_name,
-                                                              const std::string& chip) {
+                                                           const std::string& chip) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(std::vector<CalibrationRow> rows,
                    Select<CalibrationRow>(*reader, {},

@@ -255,7 +255,8 @@ absl::Status PostgresConnection::Connect() {
   if (is_lost()) {
     return Lose(handle_ == nullptr ? "no memory" : pq_.PQerrorMessage(handle_));
   }
-  pq_.PQsetNoticeProcessor(handle_, [](void*, const char*) {}, nullptr);
+  pq_.PQsetNoticeProcessor(
+      handle_, [](void*, const char*) {}, nullptr);
   pq_.PQsetnonblocking(handle_, 1);
   ASSIGN_OR_RETURN(server_started_, AskText(kSession));
   return absl::OkStatus();
@@ -270,11 +271,10 @@ absl::Status PostgresConnection::Recover() {
 }
 
 absl::Status PostgresConnection::Lose(absl::string_view why) {
-  const std::string text =
-      absl::StrCat("PostgreSQL at ", WithoutSecrets(options_.url), ": ",
-                   absl::StripAsciiWhitespace(why),
-                   "; see whether it runs and can be reached. Look-ups go on; nothing is stored "
-                   "until it is back");
+  const std::string text = absl::StrCat(
+      "PostgreSQL at ", WithoutSecrets(options_.url), ": ", absl::StripAsciiWhitespace(why),
+      "; see whether it runs and can be reached. Look-ups go on; nothing is stored "
+      "until it is back");
   if (handle_ != nullptr) pq_.PQfinish(std::exchange(handle_, nullptr));
   again_ = true;
   // A role or a database that the server does not accept is no outage.
@@ -285,8 +285,8 @@ absl::Status PostgresConnection::Lose(absl::string_view why) {
   return refused ? absl::PermissionDeniedError(text) : absl::UnavailableError(text);
 }
 
-absl::StatusOr<PostgresConnection::Result> PostgresConnection::Ask(
-    absl::string_view attempted, absl::FunctionRef<int()> send) {
+absl::StatusOr<PostgresConnection::Result> PostgresConnection::Ask(absl::string_view attempted,
+                                                                   absl::FunctionRef<int()> send) {
   if (is_lost()) return Lose("the connection was lost");
   if (attempted == "COMMIT") committing_ = true;
   if (send() != 1) return Lose(pq_.PQerrorMessage(handle_));
@@ -346,8 +346,8 @@ absl::Status PostgresConnection::StatusOf(const PGresult* result, absl::string_v
   // The first line says enough: a script may be a whole schema.
   const absl::string_view line = attempted.substr(0, attempted.find('\n'));
   if (state == kLeaseLostState) return StateStatus(state, field(PG_DIAG_MESSAGE_PRIMARY));
-  return StateStatus(state, absl::StrCat(line, ": ", field(PG_DIAG_MESSAGE_PRIMARY),
-                                         " (SQLSTATE ", state, ")"));
+  return StateStatus(
+      state, absl::StrCat(line, ": ", field(PG_DIAG_MESSAGE_PRIMARY), " (SQLSTATE ", state, ")"));
 }
 
 absl::Status PostgresConnection::Execute(const std::string& script) {

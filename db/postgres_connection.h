@@ -77,7 +77,7 @@ class PostgresConnection final : public Connection {
   uint64_t statements_ = 0;
   int64_t changed_rows_ = 0;
   std::string server_started_;
-  // Of the transaction that writes.
+  // The transaction that writes:
   std::string transaction_id_;
   std::string transaction_server_;  // server_started_ when it began
   bool writing_ = false;

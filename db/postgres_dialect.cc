@@ -25,9 +25,12 @@ namespace {
 
 // Texts compare by their bytes, as in SQLite, whatever the database's locale is.
 const absl::flat_hash_map<absl::string_view, absl::string_view>& Words() {
-  static const auto* const words = new absl::flat_hash_map<absl::string_view, absl::string_view>{
-      {"INTEGER", "BIGINT"}, {"REAL", "DOUBLE PRECISION"}, {"BLOB", "BYTEA"},
-      {"TEXT", "TEXT COLLATE \"C\""}, {"rowid", "ctid"}};
+  static const auto* const words =
+      new absl::flat_hash_map<absl::string_view, absl::string_view>{{"INTEGER", "BIGINT"},
+                                                                    {"REAL", "DOUBLE PRECISION"},
+                                                                    {"BLOB", "BYTEA"},
+                                                                    {"TEXT", "TEXT COLLATE \"C\""},
+                                                                    {"rowid", "ctid"}};
   return *words;
 }
 
@@ -50,13 +53,13 @@ struct Object {
 };
 
 absl::StatusOr<std::vector<Object>> NewestObjects() {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<SqliteConnection> connection,
-      SqliteConnection::Open(":memory:", SqliteConnection::Mode::kReadWriteCreate));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteConnection> connection,
+                   SqliteConnection::Open(":memory:", SqliteConnection::Mode::kReadWriteCreate));
   RETURN_IF_ERROR(Migrate(*connection, ":memory:", SchemaSteps()));
   std::vector<Object> objects;
   Statement query = connection->Prepare(
-      "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' "
+      "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE "
+      "'sqlite_%' "
       "ORDER BY type = 'trigger', rowid");
   while (true) {
     ASSIGN_OR_RETURN(const bool found, query.Step());
@@ -105,7 +108,8 @@ std::string TableText(const Object& table, std::string& added) {
   return absl::StrReplaceAll(sql, {{"STRICT,", ""}, {"STRICT", ""}});
 }
 
-// "CREATE TRIGGER name BEFORE DELETE ON t WHEN condition BEGIN body END" as a function and a trigger.
+// "CREATE TRIGGER name BEFORE DELETE ON t WHEN condition BEGIN body END" as a function and a
+// trigger.
 std::string TriggerText(const Object& trigger) {
   const absl::string_view sql = trigger.sql;
   const size_t event = sql.find(trigger.name) + trigger.name.size();
@@ -120,15 +124,14 @@ std::string TriggerText(const Object& trigger) {
       body, {{"SELECT RAISE(ABORT, ", "RAISE EXCEPTION USING MESSAGE = ("},
              {"= result_bytes + excluded", "= stored.result_bytes + excluded"},
              {"= kernel_bytes + excluded", "= stored.kernel_bytes + excluded"}});
-  return absl::StrCat("CREATE FUNCTION ", trigger.name,
-                      "() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (", condition, ") THEN ",
-                      function, " END IF; IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; ",
-                      "RETURN NEW; END $$;\nCREATE TRIGGER ", trigger.name,
-                      sql.substr(event, table_end - event), " FOR EACH ROW EXECUTE FUNCTION ",
-                      trigger.name, "()");
+  return absl::StrCat(
+      "CREATE FUNCTION ", trigger.name, "() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (",
+      condition, ") THEN ", function, " END IF; IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; ",
+      "RETURN NEW; END $$;\nCREATE TRIGGER ", trigger.name, sql.substr(event, table_end - event),
+      " FOR EACH ROW EXECUTE FUNCTION ", trigger.name, "()");
 }
 
-// What postgres.sql has itself, or PostgreSQL does not need: it has no INSERT OR REPLACE.
+// Leaves out what postgres.sql has, and what PostgreSQL does not need: it has no INSERT OR REPLACE.
 bool IsLeftOut(const Object& object) {
   return object.name == "current_record" || absl::EndsWith(object.name, "_no_replace");
 }
@@ -144,7 +147,8 @@ std::string WithoutSecrets(const std::string& url) {
   const size_t end = url.find('?');
   const size_t at = url.rfind('@', end);
   const size_t host = at == std::string::npos || at < begin ? begin : at + 1;
-  return absl::StrCat(url.substr(0, begin), url.substr(host, end == std::string::npos ? end : end - host));
+  return absl::StrCat(url.substr(0, begin),
+                      url.substr(host, end == std::string::npos ? end : end - host));
 }
 
 std::string WithDefaults(const std::string& url) {
@@ -194,10 +198,10 @@ absl::StatusOr<std::string> PostgresSchema() {
   }
   const std::string_view own = embedded::postgres_sql;
   const size_t rest = own.find("-- After the tables");
-  return absl::StrCat(std::string(own.substr(0, rest)),
-                      ToPostgres(absl::StrCat(tables, "INSERT INTO removed VALUES (0);\n",
-                                              references, others)),
-                      std::string(own.substr(rest)));
+  return absl::StrCat(
+      std::string(own.substr(0, rest)),
+      ToPostgres(absl::StrCat(tables, "INSERT INTO removed VALUES (0);\n", references, others)),
+      std::string(own.substr(rest)));
 }
 
 }  // namespace tune::db

@@ -91,7 +91,7 @@ absl::StatusOr<int64_t> SqlStore::CountRecords(Connection& reader) {
 }
 
 absl::StatusOr<int64_t> SqlStore::PublishRecord(const lookup::Record& record,
-                                                   const SweepRow* done) {
+                                                const SweepRow* done) {
   const std::optional<SweepRow> sweep =
       done == nullptr ? std::nullopt : std::optional<SweepRow>(*done);
   return writer_.Compute<int64_t>([=](Connection& connection) -> absl::StatusOr<int64_t> {

@@ -33,7 +33,8 @@ constexpr char kKeepTrials[] = R"sql(
   INSERT INTO kept_trial
     SELECT best_trial_id FROM telling_sweep WHERE best_trial_id IS NOT NULL ON CONFLICT DO NOTHING;
   INSERT INTO kept_trial
-    SELECT default_trial_id FROM telling_sweep WHERE default_trial_id IS NOT NULL ON CONFLICT DO NOTHING;
+    SELECT default_trial_id FROM telling_sweep WHERE default_trial_id IS NOT NULL
+    ON CONFLICT DO NOTHING;
   INSERT INTO kept_trial
     SELECT tie.value FROM telling_sweep,
       json_each(CASE json_valid(tie_trial_ids) WHEN 1 THEN tie_trial_ids ELSE '[]' END) AS tie
@@ -43,26 +44,32 @@ constexpr char kKeepTrials[] = R"sql(
 
 constexpr char kRemove[] = R"sql(
   INSERT INTO touched_kernel
-    SELECT kernel_hash FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job) ON CONFLICT DO NOTHING;
+    SELECT kernel_hash FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)
+    ON CONFLICT DO NOTHING;
   INSERT INTO touched_kernel
     SELECT kernel_hash FROM compared JOIN comparison ON comparison.id = comparison_id
-    WHERE job_id IN (SELECT job_id FROM pruned_job) AND kernel_hash IS NOT NULL ON CONFLICT DO NOTHING;
+    WHERE job_id IN (SELECT job_id FROM pruned_job) AND kernel_hash IS NOT NULL
+    ON CONFLICT DO NOTHING;
   DROP VIEW IF EXISTS pruned_gate_kernel;
   CREATE TEMP VIEW pruned_gate_kernel AS SELECT * FROM gate_kernel
     WHERE run_id IN (SELECT id FROM gate_run
                      WHERE job_id IN (SELECT job_id FROM pruned_job));
-  INSERT INTO touched_kernel SELECT head_kernel_hash FROM pruned_gate_kernel WHERE true ON CONFLICT DO NOTHING;
+  INSERT INTO touched_kernel SELECT head_kernel_hash FROM pruned_gate_kernel WHERE true
+    ON CONFLICT DO NOTHING;
   INSERT INTO touched_kernel
-    SELECT base_kernel_hash FROM pruned_gate_kernel WHERE base_kernel_hash IS NOT NULL ON CONFLICT DO NOTHING;
+    SELECT base_kernel_hash FROM pruned_gate_kernel WHERE base_kernel_hash IS NOT NULL
+    ON CONFLICT DO NOTHING;
   INSERT INTO touched_key
     SELECT key_id FROM trial WHERE sweep_id IN
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)) ON CONFLICT DO NOTHING;
   UPDATE sweep SET best_trial_id = NULL, default_trial_id = NULL, tie_trial_ids = '[]', summary = ''
     WHERE job_id IN (SELECT job_id FROM pruned_job) AND id NOT IN (SELECT id FROM telling_sweep);
   INSERT INTO touched_key
-    SELECT key_id FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job) ON CONFLICT DO NOTHING;
+    SELECT key_id FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job)
+    ON CONFLICT DO NOTHING;
   INSERT INTO touched_kernel
-    SELECT kernel_hash FROM trial_key WHERE id IN (SELECT id FROM touched_key) ON CONFLICT DO NOTHING;
+    SELECT kernel_hash FROM trial_key WHERE id IN (SELECT id FROM touched_key)
+    ON CONFLICT DO NOTHING;
   DELETE FROM profile WHERE job_id IN (SELECT job_id FROM pruned_job) OR trial_id IN
     (SELECT id FROM trial WHERE id NOT IN (SELECT id FROM kept_trial) AND sweep_id IN
       (SELECT id FROM sweep WHERE job_id IN (SELECT job_id FROM pruned_job)));

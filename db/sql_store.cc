@@ -119,7 +119,7 @@ absl::Status SqlStore::PutKernel(const KernelRow& kernel) {
 }
 
 absl::Status SqlStore::SetBaseline(const std::vector<KernelRow>& kernels,
-                                      const std::vector<BaselineRow>& rows) {
+                                   const std::vector<BaselineRow>& rows) {
   return writer_.Run([=](Connection& connection) -> absl::Status {
     for (const KernelRow& kernel : kernels) RETURN_IF_ERROR(InsertKernel(connection, kernel));
     for (const BaselineRow& row : rows) {
@@ -152,7 +152,7 @@ absl::StatusOr<KernelRow> SqlStore::GetKernel(const std::string& hash) {
 }
 
 absl::Status SqlStore::KeepKernel(const std::string& owner, const KernelRow& kernel,
-                                     uint64_t bytes_max) {
+                                  uint64_t bytes_max) {
   return writer_.Run([=](Connection& connection) -> absl::Status {
     RETURN_IF_ERROR(InsertKernel(connection, kernel));
     size_t own_bytes = kernel.spec_text.size();
@@ -272,8 +272,7 @@ absl::StatusOr<std::vector<Trial>> SqlStore::TrialsOfSweep(int64_t sweep_id) {
   return ReadReadable(query.Bind(sweep_id), ReadTrial, unreadable_, "trial");
 }
 
-absl::StatusOr<std::vector<TrialPoint>> SqlStore::PointsOfSweep(int64_t sweep_id,
-                                                                   uint32_t limit) {
+absl::StatusOr<std::vector<TrialPoint>> SqlStore::PointsOfSweep(int64_t sweep_id, uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare(absl::StrCat("SELECT ", ColumnsOf<TrialPoint>(),
@@ -284,7 +283,7 @@ absl::StatusOr<std::vector<TrialPoint>> SqlStore::PointsOfSweep(int64_t sweep_id
 }
 
 absl::StatusOr<std::vector<Trial>> SqlStore::TrialsAfter(int64_t sweep_id, int64_t trial_id,
-                                                            uint32_t limit) {
+                                                         uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(
       absl::StrCat(SelectTrials(Samples::kLoad),
@@ -299,7 +298,7 @@ absl::StatusOr<std::vector<Trial>> SqlStore::TrialsOfKey(const TrialKey& key, ui
 }
 
 absl::StatusOr<std::vector<lookup::TimedConfig>> SqlStore::FastestOfKey(const TrialKey& key,
-                                                                           uint32_t limit) {
+                                                                        uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(int64_t key_id, FindTrialKey(*reader, key));
   Statement query = reader->Prepare(absl::StrCat(
@@ -311,8 +310,7 @@ absl::StatusOr<std::vector<lookup::TimedConfig>> SqlStore::FastestOfKey(const Tr
   return ReadReadable(query, ReadTimedConfig, unreadable_, "trial");
 }
 
-absl::StatusOr<std::vector<Trial>> SqlStore::TrialsKnownTo(const SweepRow& sweep,
-                                                              uint32_t limit) {
+absl::StatusOr<std::vector<Trial>> SqlStore::TrialsKnownTo(const SweepRow& sweep, uint32_t limit) {
   if (sweep.fresh) return std::vector<Trial>();
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(const Known known, KnownTo(*reader, sweep));
@@ -321,15 +319,15 @@ absl::StatusOr<std::vector<Trial>> SqlStore::TrialsKnownTo(const SweepRow& sweep
 }
 
 absl::StatusOr<std::vector<int64_t>> SqlStore::TrialIdsOf(int64_t sweep_id, int64_t after,
-                                                             uint32_t limit) {
+                                                          uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query =
       reader->Prepare("SELECT id FROM trial WHERE sweep_id = ? AND id > ? ORDER BY id LIMIT ?");
   return ReadIds(query.Bind(sweep_id, after, limit));
 }
 
-absl::StatusOr<std::vector<int64_t>> SqlStore::TrialIdsKnownTo(const SweepRow& sweep,
-                                                                  int64_t after, uint32_t limit) {
+absl::StatusOr<std::vector<int64_t>> SqlStore::TrialIdsKnownTo(const SweepRow& sweep, int64_t after,
+                                                               uint32_t limit) {
   if (sweep.fresh) return std::vector<int64_t>();
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(const Known known, KnownTo(*reader, sweep));
@@ -342,7 +340,7 @@ absl::StatusOr<std::vector<int64_t>> SqlStore::TrialIdsKnownTo(const SweepRow& s
 }
 
 absl::StatusOr<std::vector<Trial>> SqlStore::TrialsWithIds(const std::vector<int64_t>& ids,
-                                                              bool whole) {
+                                                           bool whole) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   ASSIGN_OR_RETURN(const std::string list, Encode(ids));
   Statement query = reader->Prepare(
@@ -360,7 +358,7 @@ absl::StatusOr<std::vector<Trial>> SqlStore::NewestOfSweep(int64_t sweep_id, uin
 }
 
 absl::StatusOr<std::vector<TrialKey>> SqlStore::TrialKeysOfKernel(const std::string& kernel_name,
-                                                                     uint32_t limit) {
+                                                                  uint32_t limit) {
   ASSIGN_OR_RETURN(Readers::Borrowed reader, readers_.Borrow());
   Statement query = reader->Prepare(absl::StrCat(
       SelectKeysOfKernels(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of a store in SQL, whichever engine runs it: SQLite (sqlite_store.h) or PostgreSQL
-// (postgres_store.h). A call that writes runs on the writer's thread (writer.h), one that reads on a
-// connection of its own (readers.h).
+// (postgres_store.h). A call that writes runs on the writer's thread (writer.h), one that reads on
+// a connection of its own (readers.h).
 #pragma once
 
 #include <cstdint>

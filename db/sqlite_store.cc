@@ -116,9 +116,10 @@ std::string Store::WriterOf(const std::string& path) {
 SqliteStore::SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<Connection> writer,
                          const std::string& path, const StoreOptions& options)
     : FileLockHolder{std::move(lock)},
-      SqlStore(std::move(writer),
-               [path] { return SqliteConnection::Open(path, SqliteConnection::Mode::kReadOnly); },
-               options),
+      SqlStore(
+          std::move(writer),
+          [path] { return SqliteConnection::Open(path, SqliteConnection::Mode::kReadOnly); },
+          options),
       path_(path) {}
 
 absl::Status SqliteStore::CheckFile(const Cancelled& cancelled) {

@@ -35,10 +35,9 @@ struct Blob {
 // NULL that stands in the place of an integer or of a double.
 struct NullInteger {};
 struct NullReal {};
-using Parameter =
-    std::variant<int64_t, double, absl::string_view, Blob, NullInteger, NullReal>;
+using Parameter = std::variant<int64_t, double, absl::string_view, Blob, NullInteger, NullReal>;
 
-// An engine's prepared statement, which Statement uses. Indexes of parameters and columns are from 0.
+// An engine's prepared statement, which Statement uses. Parameters and columns count from 0.
 class Prepared {
  public:
   virtual ~Prepared() = default;
@@ -157,8 +156,8 @@ class Connection {
   virtual absl::StatusOr<int64_t> SchemaVersion() = 0;
   virtual std::string EngineVersion() const = 0;  // "SQLite 3.40.1"
 
-  // What became of a transaction that failed with an error of BeginWriting, COMMIT or a statement
-  // that ended it. Connects again if need be.
+  // Finds out what became of a transaction that failed with an error of BeginWriting, COMMIT or a
+  // statement that ended it. Connects again if need be.
   enum class After {
     kNothing,  // no second try helps
     kAgain,    // nothing was stored, and a second try may succeed: it lost a deadlock, or the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's durable state, in one SQLite file: kernels, jobs, sweeps, trials, records, profiles,
-// gate runs, comparisons, tokens.
+// The daemon's durable state, in one SQLite file, or in a PostgreSQL database that hosts share:
+// kernels, jobs, sweeps, trials, records, profiles, gate runs, comparisons, tokens.
 //
 // A Store is opened once by the daemon, which then is the only process that writes the file.
 // Evidence is append-only: a trial, leg or profile never changes once it is stored. A record only
@@ -27,6 +27,7 @@
 #include "base/cancelled.h"
 #include "db/comparison_store.h"
 #include "db/device_store.h"
+#include "db/fleet_store.h"
 #include "db/gate_store.h"
 #include "db/job_store.h"
 #include "db/kernel_store.h"
@@ -60,6 +61,9 @@ struct StoreOptions {
   absl::Duration patience = absl::Seconds(30);
   // Discards the part of a damaged write-ahead log that cannot be read; a copy of the log is kept.
   bool drop_damaged_log = false;
+  // With a store in a database, the file <lock>.lock is locked, as that of a store in a file is:
+  // the daemon's other files are its own alone, too.
+  std::string lock;
   // Called after each write with the time that it took until it was durable, and for each trial of
   // a sweep that was stored. Either may be empty.
   std::function<void(absl::Duration)> wrote;
@@ -90,6 +94,9 @@ class Store : public KernelStore,
   // the database at a URL "postgresql://...".
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
                                                      const StoreOptions& options = {});
+  // Can a store be opened at this address, as far as can be told without a connection?
+  // INVALID_ARGUMENT: it is no "postgresql://..."; FAILED_PRECONDITION: this host has no libpq.
+  static absl::Status CheckUrl(const std::string& url);
   // Opens a store that another process may be writing to, and takes no lock. Calls that would
   // change it return FAILED_PRECONDITION. So does opening a file of an older schema; NOT_FOUND if
   // there is no file. Open handles both.
@@ -101,6 +108,8 @@ class Store : public KernelStore,
   // INVALID_ARGUMENT: no backup, or a newer program's; DATA_LOSS: the backup is damaged.
   static absl::StatusOr<std::string> Restore(const std::string& backup, const std::string& path);
   virtual bool writable() const = 0;
+  // The hosts that share the store; null: it is of one host.
+  virtual FleetStore* fleet() { return nullptr; }
   virtual absl::StatusOr<StoreStatistics> Statistics() = 0;
   // Rows that lists have left out since the store was opened, a thousand at most.
   virtual std::vector<UnreadableRow> UnreadableRows() const = 0;

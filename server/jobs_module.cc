@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "server/job_table.h"
@@ -13,6 +15,8 @@
 
 namespace tune::server {
 namespace {
+
+constexpr char kAnotherHost[] = "another host";
 
 // "sweep" of JOB_KIND_SWEEP.
 std::string LabelOf(absl::string_view name, absl::string_view prefix) {
@@ -51,6 +55,9 @@ Scheduler::Options JobsModule::SchedulerOptions() const {
       metrics->CountDeviceTime(owner, device, time);
     };
   }
+  scheduling.freed = [this] {
+    if (fleet != nullptr) fleet->Poke();
+  };
   // An embedded server does not try a device again, so its jobs wait for none.
   if (!options.embedded) {
     scheduling.why_out_of_use = [this](const std::string& id) {
@@ -102,26 +109,58 @@ absl::Status JobsModule::Start() {
   const LeftJobRules left{.deaths_max = options.limits.job_deaths,
                           .ended_in_order = run_mark != nullptr && run_mark->ended_in_order(),
                           .embedded = options.embedded};
+  const bool shared = store.store->fleet() != nullptr;
   ASSIGN_OR_RETURN(
       sweeps, Sweeps::Start({.left = left,
-                             .other_owner = store.other_owner(),
+                             .shared = shared,
+                             .other_owner = shared ? kAnotherHost : store.other_owner(),
                              .known_devices = std::move(known_devices)},
                             *store.store, *scheduler, [this](SweepWork& work, JobContext& context) {
                               return runner->Run(work, context);
                             }));
   kinds = AllKinds({devices.catalogue, *store.store, *devices.workers, *devices.devices,
                     *records.records, *sweeps, leases, *access.principals});
-  RETURN_IF_ERROR(TakeUpLeftJobs(tools(), left));
+  RETURN_IF_ERROR(shared ? JoinFleet(left) : TakeUpLeftJobs(tools(), left));
   store.Report(calls.executors.heavy);
   return absl::OkStatus();
 }
 
+absl::Status JobsModule::JoinFleet(const LeftJobRules& rules) {
+  const ServerOptions& options = store.options;
+  // Who had a claimed job may have died with it.
+  LeftJobRules left = rules;
+  left.ended_in_order = false;
+  const auto in_use = [this] {
+    std::map<std::string, std::string> names;
+    for (const DeviceStatus& status : *devices.devices->Known()) {
+      if (!IsOutOfUse(status) && !status.info.name.empty()) names[status.id] = status.info.name;
+    }
+    return names;
+  };
+  const auto take_up = [this, left](db::JobRow job, std::vector<std::string> ids) {
+    return job.kind == db::JobKind::kSweep ? sweeps->TakeUp(job.id, std::move(ids))
+                                           : TakeUpJob(tools(), left, job, {job.device_id});
+  };
+  fleet = std::make_unique<Fleet>(
+      *store.store->fleet(), *scheduler,
+      db::HostRow{.name = options.host_name,
+                  .state_dir = options.state_dir,
+                  .address = absl::StrJoin(access.listeners.addresses, ", "),
+                  .version = TUNE_VERSION},
+      Fleet::Hooks{.devices = in_use, .take_up = take_up, .catch_up = [this] {
+                     return records.records->CatchUp();
+                   }});
+  return fleet->Start();
+}
+
 void JobsModule::BeginStop() {
+  if (fleet != nullptr) fleet->BeginStop();
   if (scheduler != nullptr) scheduler->BeginStop();
 }
 
 void JobsModule::Stop(absl::Duration) {
   if (scheduler != nullptr) scheduler->Stop();
+  if (fleet != nullptr) fleet->Stop();
   // A server that did not come to take up the sweeps leaves the mark to the next.
   if (run_mark != nullptr && sweeps != nullptr) run_mark->EndInOrder();
 }

@@ -19,6 +19,7 @@
 #include "server/artifacts/artifact_folder.h"
 #include "server/comparison/peer_lease.h"
 #include "server/devices/devices.h"
+#include "server/jobs/fleet.h"
 #include "server/jobs/job_kinds.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
@@ -204,8 +205,8 @@ struct JobsModule final : Module {
 
   // REQUIRES: it is started.
   JobTools tools() const {
-    return {*scheduler, *calls.ticker, calls.executors, *access.principals, *store.store, kinds,
-            store.options.web_url};
+    return {*scheduler,   *calls.ticker, calls.executors,       *access.principals,
+            *store.store, kinds,         store.options.web_url, fleet.get()};
   }
 
   StoreModule& store;
@@ -219,9 +220,11 @@ struct JobsModule final : Module {
   PeerLeases leases;  // of comparisons
   JobKinds kinds;
   std::unique_ptr<Scheduler> scheduler;  // its jobs use all of the above
+  std::unique_ptr<Fleet> fleet;          // null: no other host shares the store
 
  private:
   Scheduler::Options SchedulerOptions() const;
+  absl::Status JoinFleet(const LeftJobRules& left);
   DeviceCare Care() const;
 };
 

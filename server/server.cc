@@ -89,6 +89,7 @@ absl::Status Server::Check(const ServerOptions& options) {
   RETURN_IF_ERROR(ListenersModule::Check(options));
   if (!options.metrics.empty()) RETURN_IF_ERROR(CheckLoopback(options.metrics));
   if (!options.audit_log.empty()) RETURN_IF_ERROR(AuditLog::CheckFolder(options.audit_log));
+  if (!options.store.empty()) RETURN_IF_ERROR(db::Store::CheckUrl(options.store));
   return IncludeRoots::Read(options.include_roots).status();
 }
 

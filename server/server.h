@@ -33,6 +33,9 @@ enum class StoreUse {
 
 struct ServerOptions {
   std::string state_dir;  // created if it is not there
+  // "postgresql://...", which hosts share; empty: a file of state_dir.
+  std::string store;
+  std::string host_name;  // among the hosts that share the store
   StoreUse store_use = StoreUse::kOwn;
   // Each "unix:<path>", or "<host>:<port>", which needs `tls`; none: in-process only.
   std::vector<std::string> addresses;
@@ -43,8 +46,8 @@ struct ServerOptions {
   // The page of this server, for clients to print: "http://127.0.0.1:7080"; empty: it has none.
   std::string web_url;
   std::function<void()> stop;  // what ServerService.StopServer calls; none: it is refused
-  mode_t socket_mode = 0660;  // of unix sockets; with clients.submit_group, they are that group's
-  bool embedded = false;      // inside another program, for that program alone
+  mode_t socket_mode = 0660;   // of unix sockets; with clients.submit_group, they are that group's
+  bool embedded = false;       // inside another program, for that program alone
   // The catalogue's kernels that an embedded server will be asked about, if it takes up no job;
   // empty: any.
   std::vector<std::string> kernels;

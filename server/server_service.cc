@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -73,6 +74,13 @@ v1::Traffic TrafficOf(const ServerParts& parts, const std::string& state_dir) {
   const std::filesystem::space_info disk = std::filesystem::space(state_dir, error);
   if (!error) traffic.set_state_free_bytes(disk.available);
   return traffic;
+}
+
+absl::StatusOr<db::FleetStore*> FleetOf(db::Store& store) {
+  if (store.fleet() != nullptr) return store.fleet();
+  return absl::FailedPreconditionError(
+      "the store is of this host alone; hosts share one by tunerd --store postgresql://... "
+      "(docs/operations.md)");
 }
 
 }  // namespace
@@ -203,6 +211,42 @@ grpc::ServerUnaryReactor* ServerService::Drain(grpc::CallbackServerContext* cont
     const Scheduler::Counts counts = parts_.scheduler.counts();
     response->set_running_jobs(counts.running);
     response->set_queued_jobs(counts.queued);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ServerService::ListHosts(grpc::CallbackServerContext* context,
+                                                   const v1::ListHostsRequest*,
+                                                   v1::ListHostsResponse* response) {
+  return AnswerOn(executors_.reads, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(db::FleetStore* const fleet, FleetOf(parts_.store));
+    ASSIGN_OR_RETURN(const std::vector<db::HostView> hosts, fleet->Hosts());
+    for (const db::HostView& view : hosts) {
+      v1::Host& host = *response->add_hosts();
+      host.set_name(view.row.name);
+      host.set_address(view.row.address);
+      host.set_version(view.row.version);
+      const auto devices = nlohmann::json::parse(view.row.devices, nullptr, false);
+      for (const auto& [id, name] : devices.items()) {
+        if (name.is_string()) (*host.mutable_devices())[id] = name.get<std::string>();
+      }
+      host.set_running_jobs(view.running_jobs);
+      host.set_waiting_jobs(view.waiting_jobs);
+      host.set_drained(view.drained);
+      host.set_joined_unix_ms(view.row.joined_unix_ms);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ServerService::DrainHost(grpc::CallbackServerContext* context,
+                                                   const v1::DrainHostRequest* request,
+                                                   v1::DrainHostResponse*) {
+  return AnswerOn(executors_.cancels, context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(db::FleetStore* const fleet, FleetOf(parts_.store));
+    RETURN_IF_ERROR(fleet->SetDrained(request->name(), !request->undo()));
+    spdlog::info("{} has {} host {}", parts_.principals.Of(*context).name,
+                 request->undo() ? "undrained" : "drained", request->name());
     return absl::OkStatus();
   });
 }

@@ -62,6 +62,12 @@ class ServerService : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
                                   const v1::DrainRequest* request,
                                   v1::DrainResponse* response) override;
+  grpc::ServerUnaryReactor* ListHosts(grpc::CallbackServerContext* context,
+                                      const v1::ListHostsRequest* request,
+                                      v1::ListHostsResponse* response) override;
+  grpc::ServerUnaryReactor* DrainHost(grpc::CallbackServerContext* context,
+                                      const v1::DrainHostRequest* request,
+                                      v1::DrainHostResponse* response) override;
   grpc::ServerUnaryReactor* StopServer(grpc::CallbackServerContext* context,
                                        const v1::StopServerRequest* request,
                                        v1::StopServerResponse* response) override;

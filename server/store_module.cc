@@ -50,7 +50,9 @@ absl::Status StoreModule::Start() {
       metrics->CountTrial(ToText(trial.outcome));
     };
   }
-  ASSIGN_OR_RETURN(store, db::Store::Open(StorePath(options.state_dir), opening));
+  const std::string path = StorePath(options.state_dir);
+  if (!options.store.empty()) opening.lock = path;
+  ASSIGN_OR_RETURN(store, db::Store::Open(options.store.empty() ? path : options.store, opening));
   return absl::OkStatus();
 }
 

@@ -88,7 +88,8 @@ Command TunectlCommand(const CLI::App& app, Session& session) {
                     CompareCommand(session),  GateCommand(session),     BaselineCommand(session),
                     HistoryCommand(session),  SnapshotCommand(session), ServerCommand(session),
                     RunCommand(session),      TokenCommand(session),    StoreCommand(session),
-                    VaultCommand(session),    DoctorCommand(session),   HelpCommand(app)}};
+                    FleetCommand(session),    VaultCommand(session),    DoctorCommand(session),
+                    HelpCommand(app)}};
 }
 
 // The parser of the commands, and what it was made of.

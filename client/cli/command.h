@@ -136,6 +136,7 @@ Command ServerCommand(Session& session);     // server status|drain|stop, server
 Command SnapshotCommand(Session& session);   // snapshot list|show|diff|pin|...
 Command SpaceCommand(Session& session);      // space count|show|sample
 Command StoreCommand(Session& session);      // store check|backup|restore
+Command FleetCommand(Session& session);      // fleet list|drain|undrain
 Command StrategyCommand(Session& session);   // strategy list|compare
 Command SweepCommand(Session& session);      // sweep KERNEL
 Command TokenCommand(Session& session);      // token create|list|revoke

@@ -45,8 +45,8 @@ void CheckDisk(const v1::ServerStatus& server, v1::Diagnosis& diagnosis) {
 
 void CheckStore(const v1::ServerStatus& server, v1::Diagnosis& diagnosis) {
   AddCheck(diagnosis, "store", v1::CHECK_VERDICT_OK,
-           absl::StrCat("schema ", server.schema_version(), ", ", server.store_engine(),
-                        ", ", Counted(server.trial_count(), "trial"), ", ",
+           absl::StrCat("schema ", server.schema_version(), ", ", server.store_engine(), ", ",
+                        Counted(server.trial_count(), "trial"), ", ",
                         Counted(server.record_count(), "record")));
   for (const std::string& row : server.unreadable_rows()) {
     AddCheck(diagnosis, "store", v1::CHECK_VERDICT_FAIL, absl::StrCat("cannot be read: ", row),

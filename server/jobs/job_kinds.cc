@@ -151,22 +151,27 @@ absl::Status TakeUpLeftJobs(const JobTools& tools, const LeftJobRules& rules) {
   std::stable_sort(left.begin(), left.end(),
                    [](const db::JobRow& a, const db::JobRow& b) { return a.deaths < b.deaths; });
   for (db::JobRow& job : left) {
-    const JobKind& kind = KindOf(tools.kinds, job.kind);
-    if (!kind.prepare) continue;
-    ASSIGN_OR_RETURN(const std::string request, tools.store.JobRequest(job.id));
-    if (rules.embedded && !request.empty()) continue;
-    const bool ends = EndsNow(rules, kind, request, job);
-    if (const absl::Status stored = tools.store.UpdateJob(job); !stored.ok()) {
-      // Run without the count on the disk, it could kill daemons for ever.
-      spdlog::error("job {} is left as it is: {}", job.id, stored.ToString());
-      continue;
-    }
-    if (ends) continue;
-    spdlog::info("job {} ({}) is taken up again", job.id, job.subject);
-    auto work = std::make_shared<StoredWork>(tools, kind, job.owner, request);
     std::vector<std::string> devices = {job.device_id};
-    tools.scheduler.Enqueue(std::make_shared<Job>(job, std::move(devices), std::move(work)));
+    const absl::Status taken = TakeUpJob(tools, rules, job, std::move(devices));
+    // Run without the count on the disk, it could kill daemons for ever.
+    if (!taken.ok()) spdlog::error("job {} is left as it is: {}", job.id, taken.ToString());
   }
+  return absl::OkStatus();
+}
+
+absl::Status TakeUpJob(const JobTools& tools, const LeftJobRules& rules, db::JobRow job,
+                       std::vector<std::string> devices) {
+  const JobKind& kind = KindOf(tools.kinds, job.kind);
+  if (!kind.prepare) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string request, tools.store.JobRequest(job.id));
+  if (rules.embedded && !request.empty()) return absl::OkStatus();
+  const bool ends = EndsNow(rules, kind, request, job);
+  RETURN_IF_ERROR(tools.store.UpdateJob(job));
+  if (ends) return absl::OkStatus();
+  spdlog::info("job {} ({}) is taken up", job.id, job.subject);
+  auto work = std::make_shared<StoredWork>(tools, kind, job.owner, request);
+  tools.scheduler.Enqueue(
+      std::make_shared<Job>(std::move(job), std::move(devices), std::move(work)));
   return absl::OkStatus();
 }
 

@@ -26,6 +26,7 @@
 #include "google/protobuf/message.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/access/principals.h"
+#include "server/jobs/fleet.h"
 #include "server/jobs/job.h"
 #include "server/jobs/scheduler.h"
 #include "server/jobs/watch_ticker.h"
@@ -95,6 +96,7 @@ struct JobTools {
   db::Store& store;
   const JobKinds& kinds;
   const std::string& web_url;  // of the server's page; empty: it has none
+  Fleet* fleet = nullptr;      // null: no other host shares the store
 };
 
 // Answers a call that submits a job of a kind: checks `request`, queues the job and returns it.
@@ -114,6 +116,9 @@ struct LeftJobRules {
 // Sets the state of a job that an earlier daemon left: queued, or failed if daemons died with it
 // too often. True if its row is to be stored.
 bool CountDeath(const LeftJobRules& rules, db::JobRow& job);
+// Queues a job of a stored request for one of these devices, or ends it as failed.
+absl::Status TakeUpJob(const JobTools& tools, const LeftJobRules& rules, db::JobRow job,
+                       std::vector<std::string> devices);
 // Queues the jobs that have a stored request, those last with which daemons died. Other jobs end as
 // failed. Sweeps are left to Sweeps.
 absl::Status TakeUpLeftJobs(const JobTools& tools, const LeftJobRules& rules);

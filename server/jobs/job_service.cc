@@ -12,8 +12,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/contained.h"
+#include "base/mutex.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/access/discretion.h"
 #include "server/jobs/left_job.h"
 #include "server/rpc/connections.h"
@@ -29,6 +31,7 @@ namespace {
 constexpr uint32_t kNamed = 5;  // where one is asked for that there is not
 constexpr size_t kListBytesMax = 16 << 20;
 constexpr absl::Duration kCancelCap = absl::Seconds(30);
+constexpr absl::Duration kLookAtOtherHost = absl::Milliseconds(200);  // at a job of another host
 constexpr uint32_t kCancelledMax = 100000;  // of one owner: a queue has no more
 
 // The claim with which a principal watches a job of `owner`.
@@ -39,10 +42,30 @@ WatchClaim ClaimOf(const Principal& principal, const std::string& owner) {
   return claim;
 }
 
-absl::Status CancelLeft(const JobTools& tools, int64_t id) {
+// Has the host that has the job cancel it. NOT_FOUND: none has it.
+absl::Status CancelElsewhere(const JobTools& tools, int64_t id, absl::Time deadline) {
+  if (tools.fleet == nullptr) return absl::NotFoundError("no other host");
+  db::FleetStore& store = tools.fleet->store();
+  ASSIGN_OR_RETURN(const auto holders, store.Holders());
+  const auto holder = holders.find(id);
+  if (holder == holders.end()) return absl::NotFoundError("no host has it");
+  RETURN_IF_ERROR(store.AskToCancel(id));
+  while (SteadyNow() < deadline) {
+    ASSIGN_OR_RETURN(const db::JobRow row, tools.store.GetJob(id));
+    if (db::IsFinished(row.state)) return absl::OkStatus();
+    absl::SleepFor(kLookAtOtherHost);
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("job ", id, " is still stopping at host ", holder->second));
+}
+
+absl::Status CancelLeft(const JobTools& tools, int64_t id, absl::Time deadline) {
   ASSIGN_OR_RETURN(db::JobRow row, tools.store.GetJob(id));
   if (db::IsFinished(row.state)) return absl::OkStatus();
-  if (!tools.scheduler.IsOlder(row)) {
+  if (const absl::Status there = CancelElsewhere(tools, id, deadline); !absl::IsNotFound(there)) {
+    return there;
+  }
+  if (tools.fleet == nullptr && !tools.scheduler.IsOlder(row)) {
     return absl::UnavailableError(
         absl::StrCat("job ", id, " is being queued or is just ending; try again"));
   }
@@ -57,7 +80,7 @@ absl::Status CancelLeft(const JobTools& tools, int64_t id) {
 absl::StatusOr<JobView> CancelOne(const JobTools& tools, int64_t id, absl::Time deadline) {
   absl::StatusOr<JobView> view = tools.scheduler.Cancel(id, deadline);
   if (!absl::IsNotFound(view.status())) return view;
-  RETURN_IF_ERROR(CancelLeft(tools, id));
+  RETURN_IF_ERROR(CancelLeft(tools, id, deadline));
   ASSIGN_OR_RETURN(db::JobRow row, tools.store.GetJob(id));
   return JobView{.row = std::move(row)};
 }
@@ -137,9 +160,17 @@ absl::StatusOr<v1::Job> JobService::WithResults(const JobView& view) const {
   return std::move(*event.mutable_job());
 }
 
-JobView JobService::Look(db::JobRow row) const {
+JobView JobService::Look(db::JobRow row, const Holders& holders) const {
   if (const std::shared_ptr<Job> job = tools_.scheduler.Find(row.id)) return job->view();
-  return {.row = AsLeft(std::move(row), owner_)};
+  if (tools_.fleet == nullptr) return {.row = AsLeft(std::move(row), owner_)};
+  const auto holder = holders.find(row.id);
+  return {.row = AsLeft(std::move(row),
+                        holder == holders.end() ? "no host now" : "host " + holder->second)};
+}
+
+JobService::Holders JobService::FindHolders() const {
+  if (tools_.fleet == nullptr) return {};
+  return tools_.fleet->store().Holders().value_or(Holders());
 }
 
 std::string JobService::NewestJobs() const {
@@ -160,7 +191,7 @@ absl::StatusOr<JobView> JobService::Look(int64_t id) const {
                       v1::ERROR_REASON_NO_SUCH_JOB);
   }
   RETURN_IF_ERROR(row.status());
-  return Look(*std::move(row));
+  return Look(*std::move(row), FindHolders());
 }
 
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
@@ -180,8 +211,9 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                                       .before_id = page.before_id}));
     if (!rows.empty()) response->set_next_page_token(absl::StrCat(rows.back().id));
     size_t bytes = 0;
+    const Holders holders = FindHolders();
     for (db::JobRow& row : rows) {
-      const JobView view = Look(std::move(row));
+      const JobView view = Look(std::move(row), holders);
       v1::Job& job = *response->add_jobs();
       job = Told(view);
       if (!request->with_results() || bytes > kListBytesMax) continue;
@@ -208,7 +240,11 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
 
 absl::Status JobService::Watch(int64_t id, const Principal& principal,
                                FeedReactor<v1::JobEvent>& reactor) const {
-  if (const std::shared_ptr<Job> job = tools_.scheduler.Find(id)) {
+  const std::shared_ptr<Job> job = tools_.scheduler.Find(id);
+  // A job that waits may go on at another host.
+  const bool stays = tools_.fleet == nullptr ||
+                     (job != nullptr && job->view().row.state == db::JobState::kRunning);
+  if (job != nullptr && stays) {
     reactor.Claim(ClaimOf(principal, job->owner()));
     reactor.Follow(id, job->SharedFeed(job),
                    [this, job, caller = ActingFor::Current()](const Feed::News& news,
@@ -221,6 +257,11 @@ absl::Status JobService::Watch(int64_t id, const Principal& principal,
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const JobView view, Look(id));
+  if (!db::IsFinished(view.row.state) && tools_.fleet != nullptr) {
+    reactor.Claim(ClaimOf(principal, view.row.owner));
+    WatchElsewhere(id, reactor);
+    return absl::OkStatus();
+  }
   if (!db::IsFinished(view.row.state)) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", id, " cannot be followed here: ", view.row.message));
@@ -235,6 +276,39 @@ absl::Status JobService::Watch(int64_t id, const Principal& principal,
                    return absl::OkStatus();
                  });
   return absl::OkStatus();
+}
+
+void JobService::WatchElsewhere(int64_t id, FeedReactor<v1::JobEvent>& reactor) const {
+  struct Newest {
+    Mutex mutex;
+    v1::JobEvent event ABSL_GUARDED_BY(mutex);
+  };
+  const auto newest = std::make_shared<Newest>();
+  const auto feed = std::make_shared<Feed>();
+  const std::weak_ptr<Feed> followed = feed;
+  const auto look = [this, id, newest, followed, caller = ActingFor::Current()] {
+    const ActingFor acting(caller);
+    const std::shared_ptr<Feed> to = followed.lock();
+    if (to == nullptr) return false;  // the watcher left
+    const absl::StatusOr<JobView> view = Look(id);
+    absl::StatusOr<v1::JobEvent> event = view.status();
+    if (view.ok()) event = StoredEvent(*view);
+    if (!event.ok()) return true;  // the store is away
+    const bool over = db::IsFinished(view->row.state);
+    {
+      MutexLock lock(newest->mutex);
+      newest->event = *std::move(event);
+    }
+    over ? to->End(absl::OkStatus()) : to->Touch();
+    return !over;
+  };
+  look();
+  tools_.fleet->Follow(look);
+  reactor.Follow(id, feed, [newest](const Feed::News& news, std::deque<v1::JobEvent>& events) {
+    MutexLock lock(newest->mutex);
+    events.push_back(newest->event);
+    return news.status;
+  });
 }
 
 grpc::ServerWriteReactor<v1::JobEvent>* JobService::WatchJob(grpc::CallbackServerContext* context,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +45,10 @@ class JobService : public v1::JobService::CallbackService {
  private:
   // Returns the job as it is now, live or stored.
   absl::StatusOr<JobView> Look(int64_t id) const;
-  JobView Look(db::JobRow row) const;
+  // The names of the hosts that have unfinished jobs, by the jobs' ids.
+  using Holders = std::map<int64_t, std::string>;
+  Holders FindHolders() const;
+  JobView Look(db::JobRow row, const Holders& holders) const;
   // Whether the caller sees why a job of this owner failed.
   bool SeesWords(const std::string& owner) const;
   // Converts the parts of a job that the caller may see.
@@ -58,6 +62,8 @@ class JobService : public v1::JobService::CallbackService {
   absl::StatusOr<v1::JobEvent> StoredEvent(const JobView& view) const;
   // The job with its results so far.
   absl::StatusOr<v1::Job> WithResults(const JobView& view) const;
+  // Follows a job that another host has, by what the store has of it.
+  void WatchElsewhere(int64_t id, FeedReactor<v1::JobEvent>& reactor) const;
   // Starts a WatchJob call on the feed of a live job, or on the stored end.
   absl::Status Watch(int64_t id, const Principal& principal,
                      FeedReactor<v1::JobEvent>& reactor) const;

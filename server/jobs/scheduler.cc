@@ -192,13 +192,16 @@ void Scheduler::Loop(const std::string& device_id, Device& device) {
       spdlog::error("job {}: {}", job->id(), contained.ToString());
       Contained([&] { Finish(job, {.status = contained}); }).IgnoreError();
     }
-    MutexLock lock(mutex_);
-    device.running = 0;
-    device.helps = false;
-    device.charged = absl::InfiniteFuture();
-    MakeRoom();
-    TellWaiting();
-    changed_.notify_all();
+    {
+      MutexLock lock(mutex_);
+      device.running = 0;
+      device.helps = false;
+      device.charged = absl::InfiniteFuture();
+      MakeRoom();
+      TellWaiting();
+      changed_.notify_all();
+    }
+    if (options_.freed) options_.freed();
   }
 }
 
@@ -220,6 +223,7 @@ void Scheduler::RunOne(const std::shared_ptr<Job>& job, const std::string& devic
     // Jobs that were queued with it may have used up a quota since.
     const absl::Status allowed = CheckQuotas(job->owner());
     const absl::Status begun = allowed.ok() ? Begin(*job, device_id) : allowed;
+    if (absl::IsAborted(begun)) return Drop(*job);
     // The work has not run, so that any kind of job can wait for the disk.
     if (allowed.ok() && IsWorthAnotherTry(begun)) {
       return PutBack(job, {.pause = kStorePause, .message = NotStored("it starts", begun)});
@@ -344,7 +348,9 @@ void Scheduler::PutBack(const std::shared_ptr<Job>& job, JobWork::End end) {
   }
   if (stopping && options_.embedded) return;  // it is told to be interrupted
   const db::JobRow row = job->view().row;
-  if (absl::Status stored = StoreRow(store_, *job, row); !stored.ok()) {
+  if (absl::Status stored = StoreRow(store_, *job, row); absl::IsAborted(stored)) {
+    return Drop(*job);
+  } else if (!stored.ok()) {
     end.pause = std::max(end.pause, kStorePause);  // then it says so when it starts
     if (row.message.empty()) {
       job->Update([&](JobView& view) { view.row.message = NotStored("it waits", stored); });
@@ -414,6 +420,10 @@ absl::Status Scheduler::TryEnd(Unstored& ended) {
     Forget(job, ended.row, ended.status);
     return stored;
   }
+  if (absl::IsAborted(stored)) {
+    Drop(job);
+    return absl::OkStatus();
+  }
   // Nobody is told an end that the next daemon does not know of.
   spdlog::error("job {}: its end is not stored: {}", ended.row.id, stored.ToString());
   db::JobRow row = ended.row;
@@ -478,20 +488,23 @@ void Scheduler::Forget(Job& job, const db::JobRow& row, const absl::Status& stat
   job.Update([&](JobView& view) { view = {.row = row}; });
   if (options_.job_ended) options_.job_ended(row);
   const absl::Status given = GiveResult(job, status);
-  std::shared_ptr<Job> kept;
-  {
-    MutexLock lock(mutex_);
-    if (auto it = live_.find(row.id); it != live_.end()) {
-      Charge(SteadyNow());
-      LeaveShares(job);
-      EndHelp(row.id);
-      kept = std::move(it->second.job);
-      live_.erase(it);
-    }
-    changed_.notify_all();
-  }
+  const std::shared_ptr<Job> kept = Remove(job);
   job.feed().End(given);
   ticker_.Poke();
+}
+
+std::shared_ptr<Job> Scheduler::Remove(Job& job) {
+  MutexLock lock(mutex_);
+  std::shared_ptr<Job> removed;
+  if (auto it = live_.find(job.id()); it != live_.end()) {
+    Charge(SteadyNow());
+    LeaveShares(job);
+    EndHelp(job.id());
+    removed = std::move(it->second.job);
+    live_.erase(it);
+  }
+  changed_.notify_all();
+  return removed;
 }
 
 absl::StatusOr<JobView> Scheduler::Cancel(int64_t id, absl::Time deadline) {

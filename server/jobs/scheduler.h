@@ -79,6 +79,8 @@ class Scheduler {
     std::function<void(const db::JobRow& row)> job_ended;
     std::function<void(const std::string& owner, const std::string& device_id, absl::Duration time)>
         had_device;
+    // Called when a device has ended a job; may be empty.
+    std::function<void()> freed;
   };
   // All must outlive the scheduler.
   Scheduler(const Options& options, db::JobStore& store, DeviceTurns& turns, WatchTicker& ticker,
@@ -142,6 +144,12 @@ class Scheduler {
   // Cancels without waiting, and may be called from anywhere: a job that waits ends once its turn
   // comes.
   void BeginCancel(int64_t id);
+  // The jobs that wait or run here.
+  std::vector<int64_t> live_ids() const;
+  // Whether no job runs on the device, and none that may run on it waits.
+  bool IsIdle(const std::string& device_id) const;
+  // Another host has the job now: it is dropped, or stops and is dropped then.
+  void LeaveToOthers(int64_t id);
   // Why a job has to wait for a device although the device may be free: it is out of use, or is not
   // for the job's work now. Empty: it need not.
   std::string WhyNotOn(const Job& job, const std::string& device_id) const;
@@ -256,6 +264,10 @@ class Scheduler {
   // The daemon stops before an end could be stored, so watchers do not get that end.
   void LeaveUnstored(Unstored& ended);
   void Forget(Job& job, const db::JobRow& row, const absl::Status& status);
+  // Drops a job whose lease this host has lost: watchers are told that it goes on elsewhere.
+  void Drop(Job& job);
+  // Takes a job that is over here out of the queue, and returns it; null if it was not there.
+  std::shared_ptr<Job> Remove(Job& job);
   // Has the work give out its result; returns the status that ends the calls of those who follow.
   static absl::Status GiveResult(Job& job, const absl::Status& status);
   // It waits for its turn as if nothing had been asked of it.

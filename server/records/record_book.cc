@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -114,6 +115,10 @@ absl::StatusOr<std::unique_ptr<RecordBook>> RecordBook::Open(
     if (!absl::IsNotFound(loaded)) spdlog::warn("the index is made again: {}", loaded.ToString());
     book->Complete(0);
     RETURN_IF_ERROR(book->Load());
+  }
+  {
+    MutexLock lock(book->publish_mutex_);
+    book->caught_up_to_ = book->known_state().known.index->snapshot_id();
   }
   ASSIGN_OR_RETURN(book->settled_sweep_, store.SettledSweep());
   book->KeepIfWorthwhile();
@@ -316,11 +321,37 @@ absl::Status RecordBook::Keep(const Cancelled& cancelled) {
 
 absl::Status RecordBook::Publish(lookup::Record record, const db::SweepRow* done) {
   MutexLock publish_lock(publish_mutex_);
+  auto kernels = std::make_shared<Kernels>(*state().known.kernels);
+  RETURN_IF_ERROR(Learn(record.kernel_name, record.key.kernel_hash, *kernels));
+  ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record, done));
+  // From here on nothing fails: what the store has is answered from. If the records of other hosts
+  // that came before cannot be read now, the next CatchUp reads them.
+  if (store_.fleet() != nullptr && CatchUpTo(record.id).ok()) return absl::OkStatus();
+  return Add(std::move(record));
+}
+
+absl::Status RecordBook::CatchUp() {
+  MutexLock publish_lock(publish_mutex_);
+  return CatchUpTo(std::numeric_limits<int64_t>::max());
+}
+
+absl::Status RecordBook::CatchUpTo(int64_t last_id) {
+  ASSIGN_OR_RETURN(std::vector<lookup::Record> records, store_.RecordsAfter(caught_up_to_));
+  for (lookup::Record& record : records) {
+    if (record.id > last_id) break;
+    const int64_t id = record.id;
+    if (const absl::Status added = Add(std::move(record)); !added.ok()) {
+      spdlog::error("record {} is left out: {}", id, added.ToString());
+    }
+    caught_up_to_ = id;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordBook::Add(lookup::Record record) {
   const State before = state();
   auto kernels = std::make_shared<Kernels>(*before.known.kernels);
   RETURN_IF_ERROR(Learn(record.kernel_name, record.key.kernel_hash, *kernels));
-  // From here on nothing fails: what the store has is answered from.
-  ASSIGN_OR_RETURN(record.id, store_.PublishRecord(record, done));
   auto devices = std::make_shared<lookup::SeenDevices>(*before.devices);
   (*devices)[record.key.device_name] = {record.key.target, record.id};
   const auto kernel = kernels->find(record.kernel_name);
@@ -449,13 +480,12 @@ absl::StatusOr<RecordBook::Found> RecordBook::Find(const RecordQuery& query,
     v1::ErrorDetail detail;
     detail.set_reason(v1::ERROR_REASON_NO_SUCH_KERNEL);
     detail.set_kernel(query.kernel_name);
-    return WithDetail(
-        absl::NotFoundError(absl::StrCat(
-            "no kernel '", query.kernel_name, "'",
-            near.empty()
-                ? absl::StrCat("; ", of_submitters, "there is: ", absl::StrJoin(names, ", "))
-                : near)),
-        detail);
+    return WithDetail(absl::NotFoundError(absl::StrCat(
+                          "no kernel '", query.kernel_name, "'",
+                          near.empty() ? absl::StrCat("; ", of_submitters,
+                                                      "there is: ", absl::StrJoin(names, ", "))
+                                       : near)),
+                      detail);
   }
   const Kernel& kernel = *found->second;
   ASSIGN_OR_RETURN(Place place, PlaceOf(query.device, *state.devices));

@@ -117,6 +117,9 @@ class RecordBook {
   // may be repeated.
   absl::Status Publish(lookup::Record record, const db::SweepRow* done = nullptr);
 
+  // Answers with what other hosts that share the store have published, too.
+  absl::Status CatchUp();
+
   // Called after each publish, by its thread: must return at once. REQUIRES: nothing is published
   // yet.
   void OnPublish(std::function<void()> published) { published_ = std::move(published); }
@@ -180,6 +183,9 @@ class RecordBook {
         include_roots_(std::make_shared<const IncludeRoots>(std::move(include_roots))),
         grids_(grids) {}
 
+  // Answers with a record that is stored.
+  absl::Status Add(lookup::Record record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(publish_mutex_);
+  absl::Status CatchUpTo(int64_t last_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(publish_mutex_);
   // Publishes the winners that a crash kept from being published, of sweeps with higher ids.
   void Complete(int64_t sweep_id);
   // Opens the kept index, and adds the records published since. NOT_FOUND: there is none, or it is
@@ -230,6 +236,8 @@ class RecordBook {
   mutable std::shared_ptr<const ShippedSweeps> shipped_sweeps_;
   std::function<void()> published_;
   Mutex publish_mutex_;  // one publish at a time
+  // Records up to this one are answered from.
+  int64_t caught_up_to_ ABSL_GUARDED_BY(publish_mutex_) = 0;
   mutable Mutex mutex_;
   mutable State state_ ABSL_GUARDED_BY(mutex_);
   mutable std::atomic<uint64_t> state_version_ = 0;  // grows after each change of it

@@ -174,7 +174,7 @@ std::string SweepWork::WhyNotOn(const std::string& device_id) const {
 absl::StatusOr<std::unique_ptr<Sweeps>> Sweeps::Start(const Options& options, db::Store& store,
                                                       Scheduler& scheduler, RunSweepJob run) {
   auto sweeps = std::unique_ptr<Sweeps>(new Sweeps(options, store, scheduler, std::move(run)));
-  if (store.writable()) RETURN_IF_ERROR(sweeps->Inherit());
+  if (store.writable() && !options.shared) RETURN_IF_ERROR(sweeps->Inherit());
   return sweeps;
 }
 
@@ -205,6 +205,17 @@ absl::Status Sweeps::Inherit() {
     if (devices.empty()) devices = {view.row.job.device_id};  // of a daemon before this
     Enqueue(view, std::move(devices));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Sweeps::TakeUp(int64_t job_id, std::vector<std::string> devices) {
+  ASSIGN_OR_RETURN(db::SweepRow row, store_.SweepOfJob(job_id));
+  ASSIGN_OR_RETURN(SweepView view, FromSummaryText(row));
+  if (!MayRunAgain(row)) return absl::OkStatus();
+  view.row = std::move(row);
+  view.row.device_ids = devices;
+  spdlog::info("sweep {} ({}) is taken up", view.row.id, view.row.kernel_name);
+  Enqueue(view, std::move(devices));
   return absl::OkStatus();
 }
 
@@ -343,6 +354,7 @@ void Sweeps::Forget(SweepView view) {
   view.search.prior = nullptr;
   MutexLock lock(mutex_);
   live_.erase(id);
+  if (!db::IsFinished(view.row.job.state)) return;  // it goes on at another host
   finished_.insert_or_assign(id, std::move(view));
   if (finished_.size() > options_.views_kept_max) finished_.erase(finished_.begin());
 }

@@ -83,6 +83,7 @@ class Sweeps {
   using KnownDevices = std::function<std::shared_ptr<const std::vector<DeviceStatus>>()>;
   struct Options {
     LeftJobRules left = {};
+    bool shared = false;         // the store is; what is unfinished in it may be another host's
     size_t views_kept_max = 16;  // finished sweeps that need no look into the store
     // The process that owns the store, if this one only reads it.
     std::string other_owner;
@@ -100,6 +101,8 @@ class Sweeps {
   // `keep_sources` is called once the sweep has its place.
   absl::StatusOr<SweepView> Submit(const Submission& submission,
                                    const KeepSources& keep_sources = {});
+  // Queues a sweep of another host's for one of these devices.
+  absl::Status TakeUp(int64_t job_id, std::vector<std::string> devices);
   absl::StatusOr<SweepView> Get(int64_t id);
   absl::StatusOr<SweepView> OfJob(int64_t job_id);
   // Stores that a sweep of no job in this scheduler is cancelled.

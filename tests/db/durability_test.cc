@@ -207,7 +207,8 @@ TEST_F(StoreFileTest, RefusesADatabaseOfAnotherProgram) {
 TEST_F(StoreFileTest, AFailedMigrationLeavesTheFileAndABackup) {
   OpenWithSweep();
   store_.reset();
-  auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
+  auto connection =
+      SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
   std::vector<absl::string_view> steps(SchemaSteps().begin(), SchemaSteps().end());
   const std::string version = absl::StrCat(NewestVersion());
   steps.push_back("ALTER TABLE kernel ADD COLUMN note TEXT; SELECT * FROM no_such_table;");

@@ -27,7 +27,7 @@ class FaultyDisk {
   std::atomic<int> sync_error{0};
   std::atomic<int> read_error{0};
 
-  // Of the writes and syncs from now on, `count` fail with this error after the first `first`.
+  // After `first` more writes and syncs, `count` of them fail with this error.
   void FailAfter(int64_t first, int64_t count, int error);
 
   // A change of a file, in the order in which the disk got them.

@@ -78,7 +78,8 @@ INSERT INTO comparison_leg VALUES
 class MigrationTest : public StoreTest {
  protected:
   void Fill(const std::string& sql, size_t steps = 1) {
-    auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
+    auto connection =
+        SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
     ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(steps)).ok());
     const absl::Status filled = connection->Execute(sql);
     ASSERT_TRUE(filled.ok()) << filled;
@@ -109,7 +110,8 @@ TEST_F(MigrationTest, LegsOfVersion18AreReadAsTheyWere) {
   Fill(kVersion18, /*steps=*/5);
   int64_t stored_bytes = 0;
   {
-    auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
+    auto connection =
+        SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
     stored_bytes = connection->QueryInteger("SELECT sum(result_bytes) FROM stored").value();
   }
   Store& store = Reopen();

@@ -21,8 +21,9 @@ class PostgresTest : public StoreTest {
   }
   // Ends the store's connections, as a restart of the server does.
   void EndConnections() {
-    EXPECT_EQ(RunSql(path(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                             "WHERE application_name = 'tunectl' AND pid <> pg_backend_pid()"),
+    EXPECT_EQ(RunSql(path(),
+                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                     "WHERE application_name = 'tunectl' AND pid <> pg_backend_pid()"),
               "");
   }
 };

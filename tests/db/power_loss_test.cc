@@ -27,7 +27,7 @@ int64_t PointCount() {
   return count;
 }
 
-// What survives of the changes that were not synced when the power failed.
+// The part of the changes without a sync that survives when the power fails.
 enum class Unsynced { kNone, kSome, kTorn };
 
 // The files of a disk whose power fails.

@@ -25,9 +25,7 @@ class RecordsTest : public StoreTest {
     store_.reset();  // before the disk
   }
   // REQUIRES: the store is closed.
-  void Execute(const std::string& sql) {
-    ASSERT_EQ(RunSql(path(), sql), "");
-  }
+  void Execute(const std::string& sql) { ASSERT_EQ(RunSql(path(), sql), ""); }
   lookup::Record Measured(const Trial& trial, const TrialKey& key = MakeTrialKey("k1")) {
     lookup::Record record{.key = key, .trial = trial};
     record.trial.id = store_->AppendTrial(trial, key).value();
@@ -201,7 +199,8 @@ VALUES (1, 2, 200, 0, 5, 'sha256:a'), (2, 1, 200, 0, 6, ''), (3, 1, 200, 0, 7, '
 TEST_F(RecordsTest, UnconfirmedRecordsOfAnOlderDaemonAreWithdrawn) {
   if (PostgresForTests() != nullptr) GTEST_SKIP() << "of files";
   {
-    auto connection = SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
+    auto connection =
+        SqliteConnection::Open(path(), SqliteConnection::Mode::kReadWriteCreate).value();
     ASSERT_TRUE(Migrate(*connection, path(), SchemaSteps().first(1)).ok());
   }
   Execute(kBeforeVersion15);

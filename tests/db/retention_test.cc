@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <limits>
 #include <map>
 #include <string>
@@ -315,7 +316,8 @@ TEST_F(RetentionTest, SourcesThatNoRowRefersToArePrunedOnceTheirSubmissionIsOver
   }
   const PruneFilter filter{.owner = "mallory", .before_unix_ms = kForever};
   EXPECT_EQ(PruneAll(filter).bytes, 0u) << "their jobs may be about to be stored";
-  ASSERT_EQ(RunSql(path(), "UPDATE kernel_owner SET kept_unix_ms = (unixepoch() - 7200) * 1000"), "");
+  ASSERT_EQ(RunSql(path(), "UPDATE kernel_owner SET kept_unix_ms = (unixepoch() - 7200) * 1000"),
+            "");
   EXPECT_EQ(PruneAll({.owner = "bob", .before_unix_ms = kForever}).bytes, 0u);
 
   JobRow job{.kind = JobKind::kGate, .state = JobState::kQueued, .owner = "mallory"};

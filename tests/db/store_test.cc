@@ -396,10 +396,9 @@ TEST_F(StoreTest, EvidenceCannotBeEdited) {
   ASSERT_TRUE(store.AppendTrial(MakeTrial(sweep_.id), MakeTrialKey("k1")).ok());
   store_.reset();
   EXPECT_EQ(RunSql(path(), "SELECT * FROM trial_view; SELECT * FROM current_record"), "");
-  for (const char* sql :
-       {"UPDATE trial SET latency_ns_median = 1", "UPDATE trial SET message = ''",
-        "DELETE FROM trial", "INSERT OR REPLACE INTO trial SELECT * FROM trial",
-        "UPDATE trial_key SET driver = 'x'", "DELETE FROM trial_key"}) {
+  for (const char* sql : {"UPDATE trial SET latency_ns_median = 1", "UPDATE trial SET message = ''",
+                          "DELETE FROM trial", "INSERT OR REPLACE INTO trial SELECT * FROM trial",
+                          "UPDATE trial_key SET driver = 'x'", "DELETE FROM trial_key"}) {
     if (IsOfSqliteAlone(sql)) continue;
     EXPECT_THAT(RunSql(path(), sql), HasSubstr("append-only")) << sql;
   }

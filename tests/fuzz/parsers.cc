@@ -134,7 +134,7 @@ void ParseRecording(absl::string_view bytes) {
   }
 }
 
-// What a worker says: a reply in a frame.
+// A worker's reply, in a frame.
 void ParseFrame(absl::string_view bytes) {
   const BytesFile file(bytes);
   server::FrameReader reader;
@@ -148,7 +148,7 @@ void ParseFrame(absl::string_view bytes) {
   server::FromWire(reply.hello().device()).IgnoreError();
 }
 
-// What the daemon says to a worker, whose own text may be a submitter's.
+// The daemon's request to a worker, with texts that may be a submitter's.
 void ParseRequest(absl::string_view bytes) {
   worker::v1::WorkerRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;

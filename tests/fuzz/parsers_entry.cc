@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One parser as a target of libFuzzer: TUNE_FUZZ_PARSER names it. Built with TUNE_FUZZ=ON by clang;
+// A parser as a target of libFuzzer: TUNE_FUZZ_PARSER names it. Built with TUNE_FUZZ=ON by clang;
 // tools/fuzz.sh runs them all.
 #include <cstdint>
 #include <cstdio>

@@ -61,16 +61,16 @@ class TakenUpAgainTest : public testing::Test {
   }
   // REQUIRES: no daemon runs.
   void Execute(const std::string& sql) {
-    auto connection =
-        db::SqliteConnection::Open(dir_.path() + "/state/tune.db", db::SqliteConnection::Mode::kReadWriteCreate)
-            .value();
+    auto connection = db::SqliteConnection::Open(dir_.path() + "/state/tune.db",
+                                                 db::SqliteConnection::Mode::kReadWriteCreate)
+                          .value();
     const absl::Status status = connection->Execute(sql);
     ASSERT_TRUE(status.ok()) << status;
   }
   int64_t Count(const std::string& sql) {
-    auto connection =
-        db::SqliteConnection::Open(dir_.path() + "/state/tune.db", db::SqliteConnection::Mode::kReadOnly)
-            .value();
+    auto connection = db::SqliteConnection::Open(dir_.path() + "/state/tune.db",
+                                                 db::SqliteConnection::Mode::kReadOnly)
+                          .value();
     return connection->QueryInteger(sql.c_str()).value();
   }
 
