@@ -258,10 +258,10 @@ void AllowThreads(FilterProgram& program) {
 
 // Files in the scratch folder: made, moved and removed. Their modes stay as they are.
 void AllowScratchFiles(FilterProgram& program) {
-  program.Allow({__NR_mkdirat, __NR_unlinkat, __NR_renameat2, __NR_ftruncate, __NR_umask,
-                 __NR_fsync, __NR_fdatasync});
+  program.Allow({__NR_mkdirat, __NR_unlinkat, __NR_renameat, __NR_renameat2, __NR_ftruncate,
+                 __NR_umask, __NR_fsync, __NR_fdatasync});
 #if defined(__x86_64__)
-  program.Allow({__NR_mkdir, __NR_rmdir, __NR_unlink, __NR_rename, __NR_renameat});
+  program.Allow({__NR_mkdir, __NR_rmdir, __NR_unlink, __NR_rename});
 #endif
 }
 
