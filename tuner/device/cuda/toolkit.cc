@@ -79,7 +79,8 @@ absl::StatusOr<Toolkit> FindToolkitIn(const std::vector<std::string>& roots) {
     toolkit.root = root;
     toolkit.include_dir = (fs::path(root) / "include").string();
     bool has_nvrtc = false;
-    for (const char* sub : {"lib64", "lib", "targets/x86_64-linux/lib", "extras/CUPTI/lib64"}) {
+    for (const char* sub : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib",
+                            "extras/CUPTI/lib64"}) {
       fs::path dir = fs::path(root) / sub;
       std::error_code error;
       if (!fs::is_directory(dir, error)) continue;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <memory>
@@ -381,6 +382,19 @@ TEST(ToolkitTest, SaysWhatToInstall) {
   ASSERT_EQ(toolkit.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(toolkit.status().message(), HasSubstr("/nonexistent/cuda"));
   EXPECT_THAT(toolkit.status().message(), HasSubstr("pip install nvidia-cuda-nvrtc"));
+}
+
+TEST(ToolkitTest, LibrariesMayLieInTheFolderOfArmServers) {
+  const std::filesystem::path root = testing::TempDir() + "toolkit_of_arm";
+  const std::filesystem::path libraries = root / "targets/sbsa-linux/lib";
+  std::filesystem::create_directories(root / "include");
+  std::filesystem::create_directories(libraries);
+  std::ofstream(root / "include/cuda_bf16.h");
+  std::ofstream(libraries / "libnvrtc.so.13");
+  absl::StatusOr<Toolkit> toolkit = FindToolkitIn({root.string()});
+  std::filesystem::remove_all(root);
+  ASSERT_TRUE(toolkit.ok()) << toolkit.status();
+  EXPECT_THAT(toolkit->library_dirs, testing::ElementsAre(libraries.string()));
 }
 
 TEST(ToolkitTest, AnExplicitPathIsTheOnlyOneSearched) {
