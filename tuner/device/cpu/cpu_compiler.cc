@@ -201,7 +201,11 @@ std::vector<std::string> CpuCompiler::CommonArguments() const {
                                         "-pthread",
                                         "-w",
                                         "-fdiagnostics-color=never"};
-  if (is_gcc_) arguments.push_back("-fno-gnu-unique");  // or it could not be unloaded
+  if (is_gcc_) {
+    arguments.push_back("-fno-gnu-unique");  // or it could not be unloaded
+    // On AArch64, or a shared array would be addressed by where its front zone begins.
+    arguments.push_back("-fno-section-anchors");
+  }
   if (sanitize_) {
     for (const char* option : {"-O1", "-g", "-fno-omit-frame-pointer",
                                "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"}) {
