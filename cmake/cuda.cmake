@@ -9,7 +9,7 @@ set(tune_cuda_missing "no cuda.h, nvrtc.h and cupti.h in any of: ${tune_cuda_roo
 foreach(root ${tune_cuda_roots})
   foreach(header cuda nvrtc cupti)
     unset(tune_${header}_dir)
-    find_path(tune_${header}_dir ${header}.h NO_CACHE NO_DEFAULT_PATH
+    find_path(tune_${header}_dir ${header}.h NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
               PATHS ${root}/include ${root}/extras/CUPTI/include)
   endforeach()
   if(NOT tune_cuda_dir OR NOT tune_nvrtc_dir OR NOT tune_cupti_dir)

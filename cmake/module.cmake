@@ -63,6 +63,11 @@ function(tune_program name)
   add_dependencies(programs ${name})
 endfunction()
 
+set(tune_test_seconds_max 120)
+if(CMAKE_CROSSCOMPILING)
+  set(tune_test_seconds_max 1200)  # under an emulator
+endif()
+
 # tune_tests(db LIBRARIES tune::db): the GoogleTest program db_tests, of every *_test.cc in and below the
 # current folder. Each file is a test of ctest, named by its path in tests/ ("db/jobs_test").
 #   SOURCES      more of its sources       DEFINITIONS  macros       PROGRAMS  targets that it starts
@@ -101,7 +106,7 @@ function(tune_tests name)
     list(JOIN cases ":" filter)
     cmake_path(REMOVE_EXTENSION file OUTPUT_VARIABLE stem)
     add_test(NAME ${folder}/${stem} COMMAND ${program} "--gtest_filter=${filter}")
-    set_tests_properties(${folder}/${stem} PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
+    set_tests_properties(${folder}/${stem} PROPERTIES LABELS unit TIMEOUT ${tune_test_seconds_max} SKIP_RETURN_CODE 77)
   endforeach()
 endfunction()
 

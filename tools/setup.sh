@@ -71,6 +71,26 @@ ensure_check_packages() {
   mkdir -p build && touch "$stamp"
 }
 
+# The compiler, the emulator and, in build/aarch64-root, the libraries of cmake/aarch64.cmake. The libraries are those of
+# this distribution's release, because its protoc writes code for their headers.
+ensure_aarch64() {
+  local root=build/aarch64-root log=build/apt.log packages stamp link target release components
+  packages=$(grep -E '^(lib|nlohmann|prometheus|zlib)' tools/packages.txt | paste -sd,)
+  ensure_packages tools/packages-aarch64.txt
+  stamp="$root/.has-$(cksum <<< "$packages" | cut -d' ' -f1)"
+  [ -e "$stamp" ] && return
+  say "downloading the libraries of AArch64 into $root (450 MB, log in $log)"
+  rm -rf "$root"
+  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  components=$(. /etc/os-release && [ "$ID" = ubuntu ] && echo main,universe || echo main)
+  quietly "$log" mmdebstrap --variant=extract --architectures=arm64 --components="$components" --include="$packages" \
+    "$release" "$root" || die "they cannot be downloaded; the whole log is in $log"
+  find "$root/usr" "$root/lib" -lname '/*' -printf '%p %l\n' |
+    while read -r link target; do ln -sfnr "$root$target" "$link"; done
+  ln -sf -t "$root/usr/bin" /usr/bin/grpc_*_plugin  # CMake's targets of gRPC name programs beside its libraries
+  touch "$stamp"
+}
+
 # CUDA headers and NVRTC: a toolkit, else NVIDIA's wheels in a local environment, else none.
 ensure_cuda() {
   local toolkit
