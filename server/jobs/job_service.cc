@@ -291,9 +291,9 @@ void JobService::WatchElsewhere(int64_t id, FeedReactor<v1::JobEvent>& reactor) 
     const std::shared_ptr<Feed> to = followed.lock();
     if (to == nullptr) return false;  // the watcher left
     const absl::StatusOr<JobView> view = Look(id);
-    absl::StatusOr<v1::JobEvent> event = view.status();
-    if (view.ok()) event = StoredEvent(*view);
-    if (!event.ok()) return true;  // the store is away
+    if (!view.ok()) return true;  // the store is away
+    absl::StatusOr<v1::JobEvent> event = StoredEvent(*view);
+    if (!event.ok()) return true;
     const bool over = db::IsFinished(view->row.state);
     {
       MutexLock lock(newest->mutex);

@@ -2,6 +2,7 @@
 """Three daemons that share a PostgreSQL: jobs, hosts that die, records and cancelling across hosts, an outage."""
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -58,17 +59,35 @@ class FleetTest(unittest.TestCase):
                                   f"{host.name} has not the record", host, seconds=20)
         self.assertLess(time.monotonic() - begin, 10, "2 s without the programs' own time on a busy machine")
 
-    def test_3_a_job_of_another_host_is_followed_and_cancelled(self):
+    def test_3_a_a_job_of_another_host_is_followed_and_cancelled(self):
         self.a.sweep(500000, 100000, "--fresh")
         self.fleet.await_true(lambda: self.query("SELECT 1 FROM job WHERE state = 2"), "it does not run")
         [[job]] = self.query("SELECT id FROM job WHERE state = 2")
         other = next(host for host in (self.a, self.b) if
                      self.query(f"SELECT name FROM host JOIN job USING (lease) WHERE id = {job}") != [[host.name]])
-        shown = other.json_of("job", "show", job)
-        self.assertIn("host", shown.get("message", shown.get("job", {}).get("message", "")))
-        cancelled = other.tunectl("job", "cancel", job)
-        self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
+        [listed] = other.json_of("job", "list", "--unfinished")["jobs"]
+        self.assertRegex(listed["message"], "^in host [abc]$")
+        with subprocess.Popen([str(self.fleet.bin / "tunectl"), "job", "watch", job], env=other.env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as watch:
+            cancelled = other.tunectl("job", "cancel", job)
+            self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
+            said, _ = watch.communicate(timeout=30)
+        self.assertIn("cancelled", said)
         self.assertEqual(self.query(f"SELECT state FROM job WHERE id = {job}"), [["4"]])
+
+    def test_3_b_a_drained_hosts_jobs_go_on_elsewhere(self):
+        drained = self.b.tunectl("fleet", "drain", "a")
+        self.assertEqual(drained.returncode, 0, drained.stderr)
+        hosts = {host["name"]: host for host in self.b.json_of("fleet", "list")["hosts"]}
+        self.assertTrue(hosts["a"].get("drained"))
+        self.assertIn("cpu", hosts["b"]["devices"])
+        self.fleet.await_true(lambda: self.a.json_of("server", "status").get("draining"), "a does not drain")
+        self.b.sweep(31 * 64)
+        self.await_done()
+        self.assertEqual(self.b.tunectl("fleet", "undrain", "a").returncode, 0)
+        self.fleet.await_true(lambda: not self.a.json_of("server", "status").get("draining"), "a still drains")
+        unknown = self.b.tunectl("fleet", "drain", "nobody")
+        self.assertIn("tunectl fleet list", unknown.stderr)
 
     def test_4_an_outage_of_the_store_stops_submissions_and_not_look_ups(self):
         self.fleet.server.stop()
