@@ -166,7 +166,7 @@ TEST_F(SpreadSweepTest, SlowKernelsAreMeasuredOnAllGpusAtOnce) {
   const int64_t id = Submit("all", kConfigs, kMilliseconds);
   const SweepView searched = AwaitSearched(id);
   ASSERT_EQ(searched.progress.done, kConfigs) << searched.row.job.message;
-  // As long as one GPU is at work on all of them, with what the host adds to each.
+  // The time of one GPU for all of them, with what the host adds to each.
   double of_one = 0;
   for (const double seconds : SecondsOfTrials(id)) of_one += seconds;
   EXPECT_GE(of_one, kConfigs * kMilliseconds / 1000.0);
